@@ -9,8 +9,8 @@ type API struct {
 	Group, Version string
 	// Priority orders the versions of a group: clients that know several take the highest.
 	Priority int32
-	// Owner names the ClusterRole that owns an APIService which the Registrar creates: the garbage collector removes one with
-	// the other. Empty is none.
+	// Owner names the ClusterRole that owns an APIService which the Registrar creates: the garbage
+	// collector removes one with the other. Empty is none.
 	Owner string
 	// TakeOver takes the APIService from another server.
 	TakeOver bool
@@ -24,8 +24,9 @@ func ExternalMetrics(owner string, takeOver bool) API {
 	return API{Group: "external.metrics.k8s.io", Version: "v1beta1", Priority: 100, Owner: owner, TakeOver: takeOver}
 }
 
-// CustomMetrics are the versions of custom.metrics.k8s.io. They are never taken from another server: HPAs read all metrics of the
-// group by its preferred version, so that one server has them all.
+// CustomMetrics are the versions of custom.metrics.k8s.io. They are never taken from another
+// server: HPAs read all metrics of the group by its preferred version, so that one server has them
+// all.
 func CustomMetrics(owner string) []API {
 	return []API{
 		{Group: customGroup, Version: "v1beta2", Priority: 200, Owner: owner},
@@ -37,7 +38,7 @@ func CustomMetrics(owner string) []API {
 type registration struct {
 	API
 	holder *Service // what the APIService led to when it was last reported; nil: never reported
-	// settled is whether who writes the caBundle has once been as it is to be, and disputed since when it is not any more.
+	// settled reports whether the caBundle has been as specified once; disputed is the time since which it no longer is.
 	settled  bool
 	disputed time.Time
 }

@@ -86,17 +86,18 @@ func parseAuthority(data map[string][]byte, now time.Time) (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", corev1.TLSPrivateKeyKey, err)
 	}
-	signer, ok := key.(crypto.Signer)
+	servingCA, ok := key.(crypto.Signer)
 	if !ok {
 		return nil, fmt.Errorf("%s: a key of type %T: must be one that signs", corev1.TLSPrivateKeyKey, key)
 	}
-	a := &authority{cert: certs[0], key: signer}
-	public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool })
+	a := &authority{cert: certs[0], key: servingCA}
+	public, ok := servingCA.Public().(interface{ Equal(crypto.PublicKey) bool })
 	switch {
 	case !ok || !public.Equal(a.cert.PublicKey):
 		return nil, errors.New("the certificate and the key do not belong together")
 	case !isAuthority(a.cert):
-		return nil, fmt.Errorf("%s: the certificate of %q: must be that of the authority %q", corev1.TLSCertKey, a.cert.Subject.CommonName, authorityName)
+		return nil, fmt.Errorf("%s: the certificate of %q: must be that of the authority %q", corev1.TLSCertKey,
+			a.cert.Subject.CommonName, authorityName)
 	case now.Before(a.cert.NotBefore):
 		return nil, fmt.Errorf("%s: it is valid from %s on", corev1.TLSCertKey, a.cert.NotBefore.Format(time.RFC3339))
 	case !now.Before(a.cert.NotAfter):
@@ -105,7 +106,7 @@ func parseAuthority(data map[string][]byte, now time.Time) (*authority, error) {
 	return a, nil
 }
 
-// data is what a Secret holds of an authority.
+// data returns the data of the Secret that stores an authority.
 func (a *authority) data() (map[string][]byte, error) {
 	key, err := keyutil.MarshalPrivateKeyToPEM(a.key)
 	if err != nil {
@@ -122,8 +123,8 @@ func (a *authority) validity() time.Duration {
 // renewal is when another authority must follow.
 func (a *authority) renewal() time.Time { return a.cert.NotAfter.Add(-a.validity() / 3) }
 
-// overlap is how long the API servers have to learn this authority before a running replica serves its certificates. It is
-// over well before the one that it follows expires.
+// overlap is how long the API servers have to learn this authority before a running replica serves
+// its certificates. It is over well before the one that it follows expires.
 func (a *authority) overlap() time.Duration { return min(a.validity()/6, maxOverlap) }
 
 // lastCall is when the certificates of this authority have to be replaced at the latest.
@@ -131,7 +132,7 @@ func (a *authority) lastCall() time.Time { return a.cert.NotAfter.Add(-a.overlap
 
 // issue returns a serving certificate for host names, in PEM, which is valid for as long as the authority.
 func (a *authority) issue(now time.Time, hosts ...string) (certificate, key []byte, err error) {
-	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	servingCA, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -141,14 +142,14 @@ func (a *authority) issue(now time.Time, hosts ...string) (certificate, key []by
 	}
 	template.DNSNames = hosts
 	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	signed, err := a.sign(template, signer)
+	signed, err := a.sign(template, servingCA)
 	if err != nil {
 		return nil, nil, fmt.Errorf("sign a serving certificate: %w", err)
 	}
 	if certificate, err = cert.EncodeCertificates(signed); err != nil {
 		return nil, nil, err
 	}
-	if key, err = keyutil.MarshalPrivateKeyToPEM(signer); err != nil {
+	if key, err = keyutil.MarshalPrivateKeyToPEM(servingCA); err != nil {
 		return nil, nil, err
 	}
 	if _, err := tls.X509KeyPair(certificate, key); err != nil {
@@ -163,7 +164,8 @@ func isAuthority(c *x509.Certificate) bool {
 
 // bundle returns a caBundle with the given authorities, and those of the present one that are to be kept and have not
 // expired.
-func bundle(now time.Time, present []byte, keep func(*x509.Certificate) bool, authorities ...*authority) ([]byte, error) {
+func bundle(now time.Time, present []byte, keep func(*x509.Certificate) bool,
+	authorities ...*authority) ([]byte, error) {
 	var all []*x509.Certificate
 	for _, a := range authorities {
 		if a != nil {

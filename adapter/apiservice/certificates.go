@@ -18,16 +18,17 @@ type certificates struct {
 	expiration prometheus.Gauge
 	serving    serving
 
-	shared *authority                 // of the Secret, as it was last; nil: not read yet
-	signer *authority                 // of the certificate that is served; nil: no client trusts it
-	seen   map[[sha256.Size]byte]bool // certificates of the authorities that the Secret has had, by their digests
-	known  time.Time                  // when shared was first known to be in the caBundle; zero: not yet
-	began  time.Time
+	shared    *authority                 // of the Secret, as it was last; nil: not read yet
+	servingCA *authority                 // of the certificate that is served; nil: no client trusts it
+	seen      map[[sha256.Size]byte]bool // certificates of the authorities that the Secret has had, by their digests
+	known     time.Time                  // when shared was first known to be in the caBundle; zero: not yet
+	began     time.Time
 }
 
 // newCertificates returns some that serve a certificate that no client trusts, if they serve one at all.
 func newCertificates(o *Options, metrics *telemetry) (*certificates, error) {
-	c := &certificates{host: o.Service.Host(), expiration: metrics.expiration, seen: map[[sha256.Size]byte]bool{}, began: o.Now()}
+	c := &certificates{host: o.Service.Host(), expiration: metrics.expiration,
+		seen: map[[sha256.Size]byte]bool{}, began: o.Now()}
 	if o.Secret == "" {
 		return c, nil
 	}
@@ -69,13 +70,13 @@ func (c *certificates) serve(now time.Time, by *authority) error {
 // reports that its caBundle is Foresail's to write. It returns when there is something to do again.
 func (c *certificates) renew(now time.Time, trusted bool) (time.Time, error) {
 	again := c.shared.renewal()
-	if c.signer == c.shared {
+	if c.servingCA == c.shared {
 		return again, nil
 	}
 	if c.known.IsZero() {
 		c.known = now
 	}
-	if trusted && c.signer != nil {
+	if trusted && c.servingCA != nil {
 		if at := c.successionAt(); now.Before(at) {
 			return earlier(at, again), nil
 		}
@@ -83,20 +84,20 @@ func (c *certificates) renew(now time.Time, trusted bool) (time.Time, error) {
 	if err := c.serve(now, c.shared); err != nil {
 		return again, err
 	}
-	c.signer = c.shared
+	c.servingCA = c.shared
 	return again, nil
 }
 
-// successionAt is when the certificate of the shared authority replaces the present one, which has to have been long enough
-// in the caBundle, but not at the cost of an expired certificate.
+// successionAt is when the certificate of the shared authority replaces the present one, which has
+// to have been long enough in the caBundle, but not at the cost of an expired certificate.
 func (c *certificates) successionAt() time.Time {
-	return earlier(c.known.Add(c.shared.overlap()), c.signer.lastCall())
+	return earlier(c.known.Add(c.shared.overlap()), c.servingCA.lastCall())
 }
 
-// expires reports whether the present certificate has to be replaced although an APIService could not be changed: those that could
-// be must not fail with it.
+// expires reports whether the present certificate has to be replaced although an APIService could
+// not be changed: those that could be must not fail with it.
 func (c *certificates) expires(now time.Time) bool {
-	return c.signer != nil && !now.Before(c.signer.lastCall())
+	return c.servingCA != nil && !now.Before(c.servingCA.lastCall())
 }
 
 // bundle returns a caBundle by which clients check the certificates of all replicas.
@@ -109,7 +110,7 @@ func (c *certificates) bundle(now time.Time, present []byte) ([]byte, error) {
 	keep := func(of *x509.Certificate) bool {
 		return now.Before(c.began.Add(maxOverlap)) || c.seen[sha256.Sum256(of.Raw)]
 	}
-	return bundle(now, present, keep, c.shared, c.signer)
+	return bundle(now, present, keep, c.shared, c.servingCA)
 }
 
 func earlier(a, b time.Time) time.Time {

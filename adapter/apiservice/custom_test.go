@@ -97,7 +97,8 @@ func TestExternalMetricsOfAnotherDoNotKeepCustomOnesBack(t *testing.T) {
 	})
 }
 
-// HPAs read all custom metrics by the preferred version of the group: one more would take the other server's metrics away.
+// HPAs read all custom metrics by the preferred version of the group: one more would take the other
+// server's metrics away.
 func TestCustomMetricsAreNotRegisteredBesideAnothers(t *testing.T) {
 	for _, version := range []string{"v1beta1", "v1beta2"} {
 		t.Run(version, func(t *testing.T) {
@@ -143,8 +144,10 @@ func TestCustomMetricsThatAreLostAreReported(t *testing.T) {
 		f.after(pause)
 		happened := r.happened()
 		require.Len(f, happened, 1)
-		assert.Contains(f, happened[0], "Warning HeldByAnother v1beta1.custom.metrics.k8s.io leads to monitoring/prometheus-adapter:")
-		assert.Contains(f, happened[0], "HPAs do not read its metrics, as v1beta2.custom.metrics.k8s.io leads to foresail-system/foresail")
+		assert.Contains(f, happened[0],
+			"Warning HeldByAnother v1beta1.custom.metrics.k8s.io leads to monitoring/prometheus-adapter:")
+		assert.Contains(f, happened[0],
+			"HPAs do not read its metrics, as v1beta2.custom.metrics.k8s.io leads to foresail-system/foresail")
 		assert.Zero(f, testutil.ToFloat64(r.metrics.registered.WithLabelValues(beta1, "monitoring/prometheus-adapter")))
 		assert.Equal(f, map[string]float64{"foresail-system/foresail": 1}, r.gauge(f))
 		f.after(time.Hour)
@@ -156,7 +159,8 @@ func TestCustomMetricsThatAreLostAreReported(t *testing.T) {
 func TestRightsToCustomMetricsThatAreMissing(t *testing.T) {
 	play(t, nil, func(f *fixture) { // without the ClusterRole of the component
 		r := f.start(both)
-		assert.ErrorContains(f, r.Ready(), "the ClusterRole foresail-custom-metrics that is to own the APIService does not exist")
+		assert.ErrorContains(f, r.Ready(),
+			"the ClusterRole foresail-custom-metrics that is to own the APIService does not exist")
 		assert.Len(f, f.all(), 1)
 		require.NoError(f, f.client.Create(f.ctx, customRole.DeepCopy()))
 		f.after(retryAfter)
@@ -165,15 +169,18 @@ func TestRightsToCustomMetricsThatAreMissing(t *testing.T) {
 	})
 }
 
-// An APIService that nobody may change any more loses its reads when the authority expires. It does not take the others with it.
+// An APIService that no one may change any more loses its reads when the authority expires. It does
+// not take the others with it.
 func TestAnAPIThatCannotBeChangedLeavesTheOthersVerified(t *testing.T) {
 	play(t, []client.Object{customRole}, func(f *fixture) {
 		r := f.start(func(o *Options) {
 			both(o)
 			o.Client = interceptor.NewClient(f.client, interceptor.Funcs{
-				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+					opts ...client.PatchOption) error {
 					if strings.HasSuffix(o.GetName(), customGroup) {
-						return apierrors.NewForbidden(schema.GroupResource{Resource: "apiservices"}, o.GetName(), errors.New("no RBAC policy matched"))
+						return apierrors.NewForbidden(schema.GroupResource{Resource: "apiservices"}, o.GetName(),
+							errors.New("no RBAC policy matched"))
 					}
 					return c.Patch(ctx, o, p, opts...)
 				},
@@ -198,10 +205,12 @@ func TestFree(t *testing.T) {
 		present []client.Object
 		want    *HeldError
 	}{
-		"nobody's":                  {nil, nil},
-		"Foresail's own":            {[]client.Object{ours}, nil},
-		"another's v1beta1":         {[]client.Object{prometheusAdapters("v1beta1")}, &HeldError{beta1, "monitoring/prometheus-adapter"}},
-		"another's v1beta2":         {[]client.Object{prometheusAdapters("v1beta2")}, &HeldError{beta2, "monitoring/prometheus-adapter"}},
+		"no one's":       {nil, nil},
+		"Foresail's own": {[]client.Object{ours}, nil},
+		"another's v1beta1": {[]client.Object{prometheusAdapters("v1beta1")},
+			&HeldError{beta1, "monitoring/prometheus-adapter"}},
+		"another's v1beta2": {[]client.Object{prometheusAdapters("v1beta2")},
+			&HeldError{beta2, "monitoring/prometheus-adapter"}},
 		"taken since":               {[]client.Object{ours, prometheusAdapters("v1beta2")}, nil},
 		"the API server's own":      {[]client.Object{aggregated}, &HeldError{beta2, "kube-apiserver"}},
 		"another's external metric": {[]client.Object{anothers(nil)}, nil},
@@ -219,7 +228,7 @@ func TestFree(t *testing.T) {
 			})
 		})
 	}
-	t.Run("nobody may read it", func(t *testing.T) {
+	t.Run("no one may read it", func(t *testing.T) {
 		play(t, nil, func(f *fixture) {
 			var on atomic.Bool
 			on.Store(true)

@@ -20,9 +20,9 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("the APIService %s leads to %s", e.APIService, e.Holder)
 }
 
-// Free returns why versions of a group are not to be registered for a Service: a *HeldError if another server has one of them and the
-// Service has none, or what went wrong with reading who has. What the Service has already is not given up: a restart must not end
-// what else it serves.
+// Free returns why versions of a group are not to be registered for a Service: a *HeldError if
+// another server has one of them and the Service has none, or what went wrong with reading who has.
+// What the Service has already is not given up: a restart must not end what else it serves.
 func Free(ctx context.Context, c client.Reader, service Service, versions ...API) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -58,8 +58,8 @@ func read(ctx context.Context, c client.Reader, api API) (*apiregistrationv1.API
 	return &present, nil
 }
 
-// missing reports whether an error says that there is no object of a name. One about discovery may be a 404 too, and says nothing
-// about the object.
+// missing reports whether an error says that there is no object of a name. One about discovery may
+// be a 404 too, and says nothing about the object.
 func missing(err error, name string) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// managedBy labels what Foresail has created, with the value foresail. What has been applied for it has another value or
-	// none, and nothing but its caBundle is changed.
+	// managedBy labels what Foresail has created, with the value foresail. What has been applied for
+	// it has another value or none, and nothing but its caBundle is changed.
 	managedBy = "app.kubernetes.io/managed-by"
 	foresail  = "foresail"
 
@@ -29,8 +29,9 @@ const (
 // injections are the annotations by which cert-manager writes the caBundle.
 var injections = []string{injectCAFrom, "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca"}
 
-// takeoverDelay is how long a replica waits before it changes who writes a caBundle that was as it should be once: a newer
-// replica may have changed it, which is the only one after an update. Otherwise the two would change it in turn.
+// takeoverDelay is how long a replica waits before it changes who writes a caBundle that was as it
+// should be once: a newer replica may have changed it, which is the only one after an update.
+// Otherwise the two would change it in turn.
 const takeoverDelay = 10 * time.Minute
 
 // apiServices registers APIs at the API server.
@@ -47,7 +48,8 @@ type apiServices struct {
 
 func newAPIServices(o *Options, metrics *telemetry, c *certificates) *apiServices {
 	s := &apiServices{
-		client: o.Client, events: o.Events, metrics: metrics, service: o.Service, answers: o.Answers, injectCAFrom: o.InjectCAFrom, certificates: c,
+		client: o.Client, events: o.Events, metrics: metrics, service: o.Service, answers: o.Answers,
+		injectCAFrom: o.InjectCAFrom, certificates: c,
 	}
 	for _, api := range o.APIs {
 		s.all = append(s.all, &registration{API: api})
@@ -55,8 +57,9 @@ func newAPIServices(o *Options, metrics *telemetry, c *certificates) *apiService
 	return s
 }
 
-// register creates or corrects the APIServices, but for those of other servers. It reports whether the API server checks
-// certificates by a caBundle that Foresail has written. What can be done in spite of an error is done.
+// register creates or corrects the APIServices, but for those of other servers. It reports whether
+// the API server checks certificates by a caBundle that Foresail has written. What can be done in
+// spite of an error is done.
 func (r *apiServices) register(ctx context.Context, now time.Time) (trusted bool, err error) {
 	var failed, early []error
 	for _, a := range r.all {
@@ -105,7 +108,8 @@ func (r *apiServices) tryRegister(ctx context.Context, now time.Time, a *registr
 		}
 	}
 	if !reflect.DeepEqual(desired, present) {
-		if err := r.client.Patch(ctx, desired, client.MergeFromWithOptions(present, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := r.client.Patch(ctx, desired,
+			client.MergeFromWithOptions(present, client.MergeFromWithOptimisticLock{})); err != nil {
 			return false, fmt.Errorf("change the APIService %s: %w", a.Name(), err)
 		}
 	}
@@ -179,7 +183,8 @@ func (r *apiServices) create(ctx context.Context, now time.Time, a *registration
 }
 
 // corrected returns an APIService as it should be.
-func (r *apiServices) corrected(ctx context.Context, now time.Time, a *registration, present *apiregistrationv1.APIService) (*apiregistrationv1.APIService, error) {
+func (r *apiServices) corrected(ctx context.Context, now time.Time, a *registration,
+	present *apiregistrationv1.APIService) (*apiregistrationv1.APIService, error) {
 	desired := present.DeepCopy()
 	another := !r.service.holds(present)
 	if another {
@@ -209,7 +214,8 @@ func (r *apiServices) fill(ctx context.Context, a *registration, s *apiregistrat
 	metav1.SetMetaDataLabel(&s.ObjectMeta, "app.kubernetes.io/part-of", foresail)
 	s.Spec.Group, s.Spec.Version = a.Group, a.Version
 	s.Spec.GroupPriorityMinimum, s.Spec.VersionPriority = 100, a.Priority
-	s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: r.service.Namespace, Name: r.service.Name, Port: new(r.service.Port)}
+	s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: r.service.Namespace,
+		Name: r.service.Name, Port: new(r.service.Port)}
 	s.Spec.InsecureSkipTLSVerify = false
 	return nil
 }
@@ -226,10 +232,10 @@ func injection(s *apiregistrationv1.APIService) string {
 
 // leavesInjection reports whether it is left to others for now who writes the caBundle.
 func (r *apiServices) leavesInjection(now time.Time, a *registration, present *apiregistrationv1.APIService) bool {
-	wanted := present.DeepCopy()
-	r.fillInjection(wanted)
+	expected := present.DeepCopy()
+	r.fillInjection(expected)
 	switch {
-	case injection(present) == injection(wanted):
+	case injection(present) == injection(expected):
 		a.disputed = time.Time{}
 		return false
 	case a.settled && a.disputed.IsZero():
@@ -248,7 +254,8 @@ func (r *apiServices) fillInjection(s *apiregistrationv1.APIService) {
 	}
 }
 
-// owners are what an APIService goes with. Without the ClusterRole there is none to create: Foresail is being uninstalled.
+// owners are what an APIService goes with. Without the ClusterRole there is none to create:
+// Foresail is being uninstalled.
 func (r *apiServices) owners(ctx context.Context, owner string) ([]metav1.OwnerReference, error) {
 	if owner == "" {
 		return nil, nil
@@ -256,7 +263,8 @@ func (r *apiServices) owners(ctx context.Context, owner string) ([]metav1.OwnerR
 	var role rbacv1.ClusterRole
 	err := r.client.Get(ctx, client.ObjectKey{Name: owner}, &role)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the ClusterRole %s that is to own the APIService does not exist: apply rbac-apiservice.yaml of Foresail's manifests", owner)
+		return nil, fmt.Errorf(
+			"the ClusterRole %s that is to own the APIService does not exist: apply rbac-apiservice.yaml of Foresail's manifests", owner)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the ClusterRole %s that is to own the APIService: %w", owner, err)
@@ -264,7 +272,8 @@ func (r *apiServices) owners(ctx context.Context, owner string) ([]metav1.OwnerR
 	if !role.DeletionTimestamp.IsZero() {
 		return nil, fmt.Errorf("the ClusterRole %s that is to own the APIService is being deleted", owner)
 	}
-	return []metav1.OwnerReference{{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID}}, nil
+	return []metav1.OwnerReference{{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole",
+		Name: role.Name, UID: role.UID}}, nil
 }
 
 // writesBundle reports whether the caBundle of an APIService is Foresail's to write.
@@ -307,9 +316,11 @@ func (r *apiServices) report(ctx context.Context, a *registration, s *apiregistr
 		log.Info("Metrics are registered")
 		r.event(a, corev1.EventTypeNormal, "Registered", fmt.Sprintf("%s leads to %s", a.Name(), name))
 	case s == nil:
-		log.Info("Metrics are not registered: no APIService exists, and one is not created for a certificate given by --cert-dir without --apiservice-inject-ca-from")
+		log.Info(
+			"Metrics are not registered: no APIService exists, and one is not created for a certificate given by --cert-dir without --apiservice-inject-ca-from")
 	default:
-		what := fmt.Sprintf("HPAs do not read %s, which registers itself once this APIService is gone%s", r.service, a.alternative())
+		what := fmt.Sprintf("HPAs do not read %s, which registers itself once this APIService is gone%s", r.service,
+			a.alternative())
 		if preferred := r.preferredTo(a); preferred != "" {
 			what = fmt.Sprintf("HPAs do not read its metrics, as %s leads to %s, and they prefer that version for all metrics of the group; remove one of the two",
 				preferred, r.service)
@@ -322,26 +333,30 @@ func (r *apiServices) report(ctx context.Context, a *registration, s *apiregistr
 // preferredTo names the version of the same group that leads to Foresail and that clients prefer, "" if none does.
 func (r *apiServices) preferredTo(a *registration) string {
 	for _, other := range r.all {
-		if other.Group == a.Group && other.Priority > a.Priority && other.holder != nil && *other.holder == (Service{Namespace: r.service.Namespace, Name: r.service.Name}) {
+		if other.Group == a.Group && other.Priority > a.Priority && other.holder != nil &&
+			*other.holder == (Service{Namespace: r.service.Namespace, Name: r.service.Name}) {
 			return other.Name()
 		}
 	}
 	return ""
 }
 
-// reportRival says once that another server has a version of the group, so that this one is not created beside it.
+// reportRival logs once that another server has a version of the group, so that this one is not
+// created.
 func (r *apiServices) reportRival(ctx context.Context, a *registration, held *HeldError) {
 	if a.holder != nil {
 		return
 	}
 	a.holder = &Service{}
 	r.metrics.hold(a.Name(), "", false)
-	klog.FromContext(ctx).Info("Metrics are not registered beside another server's, whose metrics HPAs could not read then",
+	klog.FromContext(
+		ctx).Info("Metrics are not registered, because HPAs could no longer read those of another server",
 		"apiservice", a.Name(), "held", held.APIService, "service", held.Holder)
 }
 
 func (r *apiServices) event(a *registration, kind, reason, note string) {
-	about := &corev1.ObjectReference{APIVersion: apiregistrationv1.SchemeGroupVersion.String(), Kind: "APIService", Name: a.Name()}
+	about := &corev1.ObjectReference{APIVersion: apiregistrationv1.SchemeGroupVersion.String(),
+		Kind: "APIService", Name: a.Name()}
 	r.events.Eventf(about, nil, kind, reason, "Register", "%s", note)
 }
 

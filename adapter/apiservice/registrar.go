@@ -40,14 +40,15 @@ type Options struct {
 
 	// APIs are what is registered.
 	APIs []API
-	// Service is what their APIServices are to lead to.
+	// Service is the Service that their APIServices point to.
 	Service Service
-	// Answers returns why this replica has no forecasts to answer with yet, nil if it has. Until then it takes an APIService
-	// neither from another server nor from another authority.
+	// Answers returns why this replica has no forecasts to answer with yet, nil if it has. Until then
+	// it takes an APIService neither from another server nor from another authority.
 	Answers func() error
 
-	// Secret names the Secret of the authority, in the namespace of the Service. Empty makes no certificates: somebody else
-	// does, and an APIService is created only if InjectCAFrom says who writes its caBundle.
+	// Secret names the Secret of the authority, in the namespace of the Service. Empty makes no
+	// certificates: another component does, and an APIService is created only if InjectCAFrom says who
+	// writes its caBundle.
 	Secret string
 	// Validity is how long an authority is valid.
 	Validity time.Duration
@@ -108,7 +109,7 @@ func New(o Options) (*Registrar, error) {
 	}, nil
 }
 
-// Certificate returns the serving certificate, nil if somebody else makes it.
+// Certificate returns the serving certificate, nil if another component issues it.
 func (r *Registrar) Certificate() dynamiccertificates.CertKeyContentProvider {
 	if r.certificates.secret == nil {
 		return nil
@@ -116,9 +117,9 @@ func (r *Registrar) Certificate() dynamiccertificates.CertKeyContentProvider {
 	return &r.certificates.serving
 }
 
-// Ready returns why the API server could not verify this replica, nil from when it could for the first time: a rollout waits
-// for a replica that may not read the Secret, and the others serve on. It is nil at once where somebody else makes the
-// certificate.
+// Ready returns why the API server could not verify this replica, nil from when it could for the
+// first time: a rollout waits for a replica that may not read the Secret, and the others serve on.
+// It is nil at once if another component issues the certificate.
 func (r *Registrar) Ready() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,8 +179,8 @@ func sleep(ctx context.Context, span time.Duration, wake <-chan struct{}) bool {
 	return true
 }
 
-// look brings the Secret, the APIServices and the certificate to where they should be, and returns when to look again. What
-// can be done in spite of an error is done.
+// look brings the Secret, the APIServices and the certificate to where they should be, and returns
+// when to look again. What can be done in spite of an error is done.
 func (r *Registrar) look(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -222,11 +223,12 @@ func (r *Registrar) watches() []watched {
 	return all
 }
 
-// watch has Run look again whenever an object changes, and whenever the watch begins again. What goes wrong with it, Run
-// notices too.
+// watch has Run look again whenever an object changes, and whenever the watch begins again. What
+// goes wrong with it, Run notices too.
 func (r *Registrar) watch(ctx context.Context, w watched) {
 	for {
-		changes, err := r.client.Watch(ctx, w.list, client.InNamespace(w.key.Namespace), client.MatchingFields{"metadata.name": w.key.Name})
+		changes, err := r.client.Watch(ctx, w.list, client.InNamespace(w.key.Namespace),
+			client.MatchingFields{"metadata.name": w.key.Name})
 		if err == nil {
 			stop := context.AfterFunc(ctx, changes.Stop)
 			for range changes.ResultChan() {

@@ -129,7 +129,8 @@ func (f *fixture) bundle() []byte {
 func (f *fixture) secret() *corev1.Secret {
 	f.Helper()
 	var s corev1.Secret
-	require.NoError(f, f.client.Get(f.ctx, client.ObjectKey{Namespace: service.Namespace, Name: "foresail-apiservice-ca"}, &s))
+	require.NoError(f, f.client.Get(f.ctx,
+		client.ObjectKey{Namespace: service.Namespace, Name: "foresail-apiservice-ca"}, &s))
 	return &s
 }
 
@@ -150,7 +151,8 @@ func verify(r *replica, bundle []byte) error {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
-	_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "foresail.foresail-system.svc", CurrentTime: time.Now()})
+	_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: roots,
+		DNSName: "foresail.foresail-system.svc", CurrentTime: time.Now()})
 	return err
 }
 
@@ -185,8 +187,10 @@ func anothers(change func(*apiregistrationv1.APIService)) *apiregistrationv1.API
 	s := &apiregistrationv1.APIService{
 		ObjectMeta: metav1.ObjectMeta{Name: external.Name(), Labels: map[string]string{managedBy: "Helm"}},
 		Spec: apiregistrationv1.APIServiceSpec{
-			Group: external.Group, Version: external.Version, GroupPriorityMinimum: 100, VersionPriority: 100, CABundle: []byte("of another"),
-			Service: &apiregistrationv1.ServiceReference{Namespace: "keda", Name: "keda-operator-metrics-apiserver", Port: new(int32(443))},
+			Group: external.Group, Version: external.Version, GroupPriorityMinimum: 100, VersionPriority: 100,
+			CABundle: []byte("of another"),
+			Service: &apiregistrationv1.ServiceReference{Namespace: "keda",
+				Name: "keda-operator-metrics-apiserver", Port: new(int32(443))},
 		},
 	}
 	if change != nil {
@@ -201,7 +205,8 @@ func TestFreeAPIIsRegistered(t *testing.T) {
 		require.NoError(f, r.Ready())
 		s := f.registered()
 		require.NotNil(f, s)
-		assert.Equal(f, &apiregistrationv1.ServiceReference{Namespace: "foresail-system", Name: "foresail", Port: new(int32(443))}, s.Spec.Service)
+		assert.Equal(f, &apiregistrationv1.ServiceReference{Namespace: "foresail-system", Name: "foresail",
+			Port: new(int32(443))}, s.Spec.Service)
 		assert.Equal(f, "external.metrics.k8s.io", s.Spec.Group)
 		assert.Equal(f, "v1beta1", s.Spec.Version)
 		assert.Equal(f, "foresail", s.Labels["app.kubernetes.io/managed-by"])
@@ -211,12 +216,15 @@ func TestFreeAPIIsRegistered(t *testing.T) {
 		assert.False(f, s.Spec.InsecureSkipTLSVerify)
 		require.NoError(f, verify(r, s.Spec.CABundle))
 		assert.Equal(f, map[string]float64{"foresail-system/foresail": 1}, r.gauge(f))
-		assert.Equal(f, []string{"Normal Registered v1beta1.external.metrics.k8s.io leads to foresail-system/foresail"}, r.happened())
+		assert.Equal(f, []string{"Normal Registered v1beta1.external.metrics.k8s.io leads to foresail-system/foresail"},
+			r.happened())
 
 		for name, change := range map[string]func(*apiregistrationv1.APIService){
-			"the port":       func(s *apiregistrationv1.APIService) { s.Spec.Service.Port = new(int32(1)) },
-			"the caBundle":   func(s *apiregistrationv1.APIService) { s.Spec.CABundle = []byte("garbage") },
-			"the check":      func(s *apiregistrationv1.APIService) { s.Spec.CABundle, s.Spec.InsecureSkipTLSVerify = nil, true },
+			"the port":     func(s *apiregistrationv1.APIService) { s.Spec.Service.Port = new(int32(1)) },
+			"the caBundle": func(s *apiregistrationv1.APIService) { s.Spec.CABundle = []byte("garbage") },
+			"the check": func(s *apiregistrationv1.APIService) {
+				s.Spec.CABundle, s.Spec.InsecureSkipTLSVerify = nil, true
+			},
 			"the owner":      func(s *apiregistrationv1.APIService) { s.OwnerReferences = nil },
 			"the priorities": func(s *apiregistrationv1.APIService) { s.Spec.VersionPriority = 1 },
 		} {
@@ -239,12 +247,14 @@ func TestAPIOfAnotherIsLeftAloneUntilItIsFree(t *testing.T) {
 		change func(*apiregistrationv1.APIService)
 		holder string
 	}{
-		"another Service":          {nil, "keda/keda-operator-metrics-apiserver"},
-		"one of another namespace": {func(s *apiregistrationv1.APIService) { s.Spec.Service.Name = service.Name }, "keda/foresail"},
+		"another Service": {nil, "keda/keda-operator-metrics-apiserver"},
+		"one of another namespace": {func(s *apiregistrationv1.APIService) { s.Spec.Service.Name = service.Name },
+			"keda/foresail"},
 		"the API server itself": {func(s *apiregistrationv1.APIService) {
 			s.Spec.Service, s.Spec.CABundle = nil, nil
 		}, "kube-apiserver"},
-		"one that says it is Foresail's": {func(s *apiregistrationv1.APIService) { s.Labels[managedBy] = foresail }, "keda/keda-operator-metrics-apiserver"},
+		"one that says it is Foresail's": {func(s *apiregistrationv1.APIService) { s.Labels[managedBy] = foresail },
+			"keda/keda-operator-metrics-apiserver"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			theirs := anothers(c.change)
@@ -282,7 +292,8 @@ func TestAPIThatIsLostIsReported(t *testing.T) {
 		assert.Equal(f, map[string]float64{"keda/keda-operator-metrics-apiserver": 0}, r.gauge(f))
 		happened := r.happened()
 		require.Len(f, happened, 1)
-		assert.Contains(f, happened[0], "Warning HeldByAnother v1beta1.external.metrics.k8s.io leads to keda/keda-operator-metrics-apiserver:")
+		assert.Contains(f, happened[0],
+			"Warning HeldByAnother v1beta1.external.metrics.k8s.io leads to keda/keda-operator-metrics-apiserver:")
 		f.after(time.Hour)
 		assert.Equal(f, "keda", f.registered().Spec.Service.Namespace, "it is not taken back")
 		assert.Empty(f, r.happened(), "it is said once")
@@ -311,9 +322,11 @@ func TestAPIIsTakenOnceThereAreForecasts(t *testing.T) {
 	ours := anothers(func(s *apiregistrationv1.APIService) {
 		s.Labels[managedBy] = foresail
 		s.Annotations = map[string]string{injectCAFrom: "foresail-system/foresail"}
-		s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: service.Namespace, Name: service.Name, Port: new(int32(443))}
+		s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: service.Namespace,
+			Name: service.Name, Port: new(int32(443))}
 	})
-	for name, present := range map[string]*apiregistrationv1.APIService{"from another server": anothers(nil), "from cert-manager": ours} {
+	for name, present := range map[string]*apiregistrationv1.APIService{"from another server": anothers(nil),
+		"from cert-manager": ours} {
 		t.Run(name, func(t *testing.T) {
 			play(t, []client.Object{present}, func(f *fixture) {
 				var warm atomic.Bool
@@ -341,8 +354,9 @@ func TestAPIIsTakenOnceThereAreForecasts(t *testing.T) {
 	}
 }
 
-// During an update from one authority to another, replicas of both run side by side. The newest decides, and those that are left
-// in the end have the last word: after a rollback, or if one of before has started again.
+// During an update from one authority to another, replicas of both run side by side. The newest
+// decides, and those that are left in the end have the last word: after a rollback, or if one of
+// before has started again.
 func TestReplicasDoNotFightOverWhoWritesTheBundle(t *testing.T) {
 	certManager := func(o *Options) { o.Secret, o.InjectCAFrom = "", "foresail-system/foresail" }
 	const injected = injectCAFrom + "=foresail-system/foresail"
@@ -357,7 +371,7 @@ func TestReplicasDoNotFightOverWhoWritesTheBundle(t *testing.T) {
 			for name, end := range map[string]func(f *fixture, before, after *replica) (want string){
 				"it ends":           func(_ *fixture, before, _ *replica) string { before.stop(); return c.update },
 				"it is rolled back": func(_ *fixture, _, after *replica) string { after.stop(); return c.atFirst },
-				"one of before starts again": func(f *fixture, before, _ *replica) string {
+				"one of the previous ones starts again": func(f *fixture, before, _ *replica) string {
 					before.stop()
 					f.start(c.before).stop()
 					return c.update
@@ -371,7 +385,7 @@ func TestReplicasDoNotFightOverWhoWritesTheBundle(t *testing.T) {
 						decided := f.registered()
 						assert.Equal(f, c.update, injection(decided))
 						f.after(takeoverDelay - time.Minute)
-						assert.Equal(f, decided.ResourceVersion, f.registered().ResourceVersion, "nobody changes it back")
+						assert.Equal(f, decided.ResourceVersion, f.registered().ResourceVersion, "no one changes it back")
 						want := end(f, before, after)
 						f.after(takeoverDelay + 2*resync)
 						assert.Equal(f, want, injection(f.registered()))
@@ -382,7 +396,7 @@ func TestReplicasDoNotFightOverWhoWritesTheBundle(t *testing.T) {
 	}
 }
 
-// The replicas of before serve certificates of cert-manager's authority until the update has replaced them.
+// The replicas of the previous ones serve certificates of cert-manager's authority until the update has replaced them.
 func TestAuthorityOfBeforeIsTrustedDuringAnUpdate(t *testing.T) {
 	theirs := selfSigned(t, func(c *x509.Certificate) {
 		c.Subject.CommonName, c.NotAfter = "cert-manager", time.Now().Add(1e6*time.Hour)
@@ -390,7 +404,8 @@ func TestAuthorityOfBeforeIsTrustedDuringAnUpdate(t *testing.T) {
 	present := anothers(func(s *apiregistrationv1.APIService) {
 		s.Labels[managedBy] = foresail
 		s.Annotations = map[string]string{injectCAFrom: "foresail-system/foresail"}
-		s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: service.Namespace, Name: service.Name, Port: new(int32(443))}
+		s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: service.Namespace,
+			Name: service.Name, Port: new(int32(443))}
 		s.Spec.CABundle = theirs
 	})
 	play(t, []client.Object{present}, func(f *fixture) {
@@ -413,7 +428,8 @@ func TestAForeignAuthorityOfTheSameNameIsNotTrusted(t *testing.T) {
 	theirs := string(data["tls.crt"])
 	present := anothers(func(s *apiregistrationv1.APIService) {
 		s.Labels[managedBy] = foresail
-		s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: service.Namespace, Name: service.Name, Port: new(int32(443))}
+		s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: service.Namespace,
+			Name: service.Name, Port: new(int32(443))}
 		s.Spec.CABundle = data["tls.crt"]
 	})
 	play(t, []client.Object{present}, func(f *fixture) {
@@ -426,11 +442,12 @@ func TestAForeignAuthorityOfTheSameNameIsNotTrusted(t *testing.T) {
 	})
 }
 
-// An object that somebody renders keeps all but its caBundle, so that two controllers do not change it in turn.
+// An object that someone renders keeps all but its caBundle, so that two controllers do not change it in turn.
 func TestRenderedAPIServiceGetsTheBundleAlone(t *testing.T) {
 	rendered := anothers(func(s *apiregistrationv1.APIService) {
 		s.Labels = map[string]string{managedBy: "argocd"}
-		s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: service.Namespace, Name: service.Name, Port: new(int32(8443))}
+		s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: service.Namespace,
+			Name: service.Name, Port: new(int32(8443))}
 		s.Spec.VersionPriority, s.Spec.CABundle, s.Spec.InsecureSkipTLSVerify = 30, nil, true
 	})
 	play(t, []client.Object{rendered}, func(f *fixture) {
@@ -477,7 +494,7 @@ func TestGivenCertificatesAreLeftAlone(t *testing.T) {
 			assert.Nil(f, r.Certificate())
 			assert.NoError(f, r.Ready())
 			f.after(time.Hour)
-			assert.Nil(f, f.registered(), "nobody could verify the certificate")
+			assert.Nil(f, f.registered(), "no one could verify the certificate")
 			assert.Equal(f, map[string]float64{"": 0}, r.gauge(f))
 		})
 	})
@@ -499,8 +516,9 @@ func TestCertManagerIsAskedForTheBundle(t *testing.T) {
 	})
 }
 
-// TestRotation reads both replicas every half minute, as API servers that learned of the caBundle at once, or eight minutes ago,
-// while the authority is replaced five times and others start in between.
+// TestRotation reads both replicas every half minute, as API servers that learned of the caBundle
+// at once, or eight minutes ago, while the authority is replaced five times and others start in
+// between.
 func TestRotation(t *testing.T) {
 	play(t, nil, func(f *fixture) {
 		replicas := []*replica{f.start(nil), f.start(nil)}
@@ -528,7 +546,7 @@ func TestRotation(t *testing.T) {
 		assert.Len(f, authorities, 6, "the first, and five that followed")
 		for _, r := range replicas {
 			assert.Zero(f, testutil.ToFloat64(r.metrics.failures))
-			assert.Equal(f, float64(r.certificates.signer.cert.NotAfter.Unix()), testutil.ToFloat64(r.metrics.expiration))
+			assert.Equal(f, float64(r.certificates.servingCA.cert.NotAfter.Unix()), testutil.ToFloat64(r.metrics.expiration))
 		}
 	})
 }
@@ -604,7 +622,7 @@ func TestSecretIsMended(t *testing.T) {
 				second := f.authority()
 				assert.False(f, first.cert.Equal(second.cert))
 				for _, r := range replicas {
-					assert.True(f, r.certificates.signer.cert.Equal(second.cert), "all have moved to the new one")
+					assert.True(f, r.certificates.servingCA.cert.Equal(second.cert), "all have moved to the new one")
 				}
 			})
 		})
@@ -633,7 +651,8 @@ func racing(f *fixture, stale ...client.Object) client.WithWatch {
 		left[fmt.Sprintf("%T", o)] = o
 	}
 	return interceptor.NewClient(f.client, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+			opts ...client.GetOption) error {
 			old, ok := left[fmt.Sprintf("%T", into)]
 			delete(left, fmt.Sprintf("%T", into))
 			switch {
@@ -678,7 +697,7 @@ func TestLoserOfARaceTakesWhatTheWinnerWrote(t *testing.T) {
 				assert.True(f, first.cert.Equal(f.authority().cert))
 				for _, r := range []*replica{winner, loser} {
 					assert.NoError(f, verify(r, f.bundle()))
-					assert.True(f, r.certificates.signer.cert.Equal(first.cert))
+					assert.True(f, r.certificates.servingCA.cert.Equal(first.cert))
 				}
 			})
 		})
@@ -691,10 +710,12 @@ func forbidding(f *fixture, on *atomic.Bool, like client.Object, verbs ...string
 		if !on.Load() || fmt.Sprintf("%T", o) != fmt.Sprintf("%T", like) || !slices.Contains(verbs, verb) {
 			return nil
 		}
-		return apierrors.NewForbidden(schema.GroupResource{Resource: fmt.Sprintf("%T", o)}, o.GetName(), errors.New("no RBAC policy matched"))
+		return apierrors.NewForbidden(schema.GroupResource{Resource: fmt.Sprintf("%T", o)}, o.GetName(),
+			errors.New("no RBAC policy matched"))
 	}
 	return interceptor.NewClient(f.client, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+			opts ...client.GetOption) error {
 			return errors.Join(reject("get", into), c.Get(ctx, key, into, opts...))
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -709,7 +730,8 @@ func forbidding(f *fixture, on *atomic.Bool, like client.Object, verbs ...string
 			}
 			return c.Update(ctx, o, opts...)
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			if err := reject("patch", o); err != nil {
 				return err
 			}
@@ -726,11 +748,14 @@ func TestMissingRightsAreSaid(t *testing.T) {
 		verbs   []string
 		message string
 	}{
-		"read the Secret":       {secret, []string{"get"}, "read the Secret foresail-system/foresail-apiservice-ca of the certificate authority:"},
-		"create the Secret":     {secret, []string{"create"}, "write the Secret foresail-system/foresail-apiservice-ca of the certificate authority:"},
+		"read the Secret": {secret, []string{"get"},
+			"read the Secret foresail-system/foresail-apiservice-ca of the certificate authority:"},
+		"create the Secret": {secret, []string{"create"},
+			"write the Secret foresail-system/foresail-apiservice-ca of the certificate authority:"},
 		"read the APIService":   {object, []string{"get"}, "read the APIService v1beta1.external.metrics.k8s.io:"},
 		"create the APIService": {object, []string{"create"}, "create the APIService v1beta1.external.metrics.k8s.io:"},
-		"read the owner":        {&rbacv1.ClusterRole{}, []string{"get"}, "read the ClusterRole foresail-apiservice that is to own the APIService:"},
+		"read the owner": {&rbacv1.ClusterRole{}, []string{"get"},
+			"read the ClusterRole foresail-apiservice that is to own the APIService:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, nil, func(f *fixture) {
@@ -794,11 +819,12 @@ func TestMissingOwnerIsSaid(t *testing.T) {
 	play(t, nil, func(f *fixture) {
 		require.NoError(f, f.client.Delete(f.ctx, role.DeepCopy()))
 		r := f.start(nil)
-		assert.ErrorContains(f, r.Ready(), "the ClusterRole foresail-apiservice that is to own the APIService does not exist: apply rbac-apiservice.yaml of Foresail's manifests")
+		assert.ErrorContains(f, r.Ready(),
+			"the ClusterRole foresail-apiservice that is to own the APIService does not exist: apply rbac-apiservice.yaml of Foresail's manifests")
 	})
 }
 
-// Whoever uninstalls Foresail removes the ClusterRole, and with it the APIService. It must not come back.
+// A user who uninstalls Foresail removes the ClusterRole, and with it the APIService. It must not come back.
 func TestAPIServiceIsNotCreatedWithoutItsOwner(t *testing.T) {
 	play(t, nil, func(f *fixture) {
 		r := f.start(nil)

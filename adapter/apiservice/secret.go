@@ -32,8 +32,8 @@ type authoritySecret struct {
 	validity time.Duration
 }
 
-// readOrRenew returns the authority, a new one if there is none that can sign or its time has come. It returns one together
-// with an error if that is about its successor.
+// readOrRenew returns the authority, a new one if there is none that can sign or its time has come.
+// It returns one together with an error if that is about its successor.
 func (s *authoritySecret) readOrRenew(ctx context.Context, now time.Time) (*authority, error) {
 	var secret corev1.Secret
 	err := s.client.Get(ctx, s.key, &secret)
@@ -41,8 +41,9 @@ func (s *authoritySecret) readOrRenew(ctx context.Context, now time.Time) (*auth
 	case apierrors.IsNotFound(err):
 		return s.write(ctx, now, "there is no Secret", func(data map[string][]byte) error {
 			return s.client.Create(ctx, &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name, Labels: map[string]string{managedBy: foresail}},
-				Type:       corev1.SecretTypeTLS, Data: data,
+				ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name,
+					Labels: map[string]string{managedBy: foresail}},
+				Type: corev1.SecretTypeTLS, Data: data,
 			})
 		})
 	case err != nil:
@@ -65,7 +66,8 @@ func (s *authoritySecret) readOrRenew(ctx context.Context, now time.Time) (*auth
 	return next, nil
 }
 
-func (s *authoritySecret) write(ctx context.Context, now time.Time, why string, write func(data map[string][]byte) error) (*authority, error) {
+func (s *authoritySecret) write(ctx context.Context, now time.Time, why string,
+	write func(data map[string][]byte) error) (*authority, error) {
 	next, err := newAuthority(now, s.validity)
 	if err != nil {
 		return nil, err
@@ -77,6 +79,7 @@ func (s *authoritySecret) write(ctx context.Context, now time.Time, why string, 
 	if err := write(data); err != nil {
 		return nil, fmt.Errorf("write the Secret %s of the certificate authority: %w", s.key, err)
 	}
-	klog.FromContext(ctx).Info("New certificate authority for the serving certificate", "secret", s.key, "until", next.cert.NotAfter, "why", why)
+	klog.FromContext(ctx).Info("New certificate authority for the serving certificate", "secret", s.key, "until",
+		next.cert.NotAfter, "why", why)
 	return next, nil
 }

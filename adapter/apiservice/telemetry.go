@@ -8,7 +8,7 @@ type telemetry struct {
 	expiration prometheus.Gauge
 }
 
-// newTelemetry leaves out the expiration of a certificate that somebody else makes.
+// newTelemetry leaves out the expiration of a certificate that another component issues.
 func newTelemetry(registerer prometheus.Registerer, signs bool) *telemetry {
 	t := &telemetry{
 		registered: prometheus.NewGaugeVec(prometheus.GaugeOpts{

@@ -49,7 +49,7 @@ type Options struct {
 	Discovery Discovery
 	Forecasts Forecasts
 	Events    events.EventRecorder
-	// Namespaces are those whose PredictedMetrics are served, empty for all.
+	// Namespaces limits which PredictedMetrics are served; empty for all.
 	Namespaces []string
 	Registerer prometheus.Registerer
 	Now        func() time.Time
@@ -80,10 +80,10 @@ type Keeper[S, M any] struct {
 	kind Kind[S, M]
 
 	// Of Start alone.
-	watcher *watcher
-	kept    map[types.UID]*kept[M]
-	retries retries
-	turns   Turns // of this check, by namespace
+	watcher     *watcher
+	kept        map[types.UID]*kept[M]
+	retries     retries
+	writeBudget WriteBudget // of this check, by namespace
 }
 
 // kept has the facts about the object of a PredictedMetric that last from one check to the next.
@@ -93,12 +93,12 @@ type kept[M any] struct {
 	memory M
 
 	// What was written, and what the API server made of it: it may add defaults, and drop fields that it does not know.
-	want, got any
+	desired, got any
 }
 
-// wrote reports whether spec is what the API server made of want.
-func (r *kept[M]) wrote(want, spec any) bool {
-	return r.want != nil && same(r.want, want) && same(r.got, spec)
+// wrote reports whether spec is the result that the API server made of want.
+func (r *kept[M]) wrote(desired, spec any) bool {
+	return r.desired != nil && same(r.desired, desired) && same(r.got, spec)
 }
 
 func same(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
@@ -172,7 +172,7 @@ func (k *Keeper[S, M]) check(ctx context.Context) error {
 	all := newView(objects, byTarget(concerned, func(pm *v1alpha1.PredictedMetric) bool {
 		return k.Requested(&pm.Spec) && !pm.Spec.DryRun
 	}))
-	k.turns = Turns{}
+	k.writeBudget = WriteBudget{}
 	for _, pm := range concerned { // in any order, so that the first ones do not use up the turns of each check
 		k.compare(ctx, pm, all)
 	}
@@ -302,17 +302,17 @@ func (k *Keeper[S, M]) carryOut(ctx context.Context, pm *v1alpha1.PredictedMetri
 func (k *Keeper[S, M]) write(
 	ctx context.Context, pm *v1alpha1.PredictedMetric, found *Found, plan Plan[S],
 ) (got any, err error) {
-	r, want := k.remembered(pm), plan.Spec()
-	if found != nil && (r.wrote(want, found.Spec) || same(want, found.Spec)) {
+	r, desired := k.remembered(pm), plan.Spec()
+	if found != nil && (r.wrote(desired, found.Spec) || same(desired, found.Spec)) {
 		return found.Spec, nil
 	}
-	if !k.turns.Take(pm.Namespace) {
+	if !k.writeBudget.Take(pm.Namespace) {
 		return nil, ErrLater
 	}
 	live, err := k.read(ctx, pm)
 	switch {
 	case apierrors.IsNotFound(err):
-		return k.create(ctx, pm, want)
+		return k.create(ctx, pm, desired)
 	case err != nil:
 		return nil, err
 	case ofPredecessor(pm, live) && k.Now().Sub(r.since) < PredecessorPeriod:
@@ -320,7 +320,7 @@ func (k *Keeper[S, M]) write(
 	case OwnerOf(live) != pm.UID:
 		return nil, &takenError{k.kind.Kind, pm.Name}
 	}
-	if got := k.kind.Spec(live); r.wrote(want, got) { // the watch lags behind
+	if got := k.kind.Spec(live); r.wrote(desired, got) { // the watch lags behind
 		return got, nil
 	}
 	return k.correct(ctx, pm, live, plan)
@@ -331,13 +331,13 @@ func (k *Keeper[S, M]) read(ctx context.Context, pm *v1alpha1.PredictedMetric) (
 	return live, k.Client.Get(ctx, client.ObjectKeyFromObject(pm), live)
 }
 
-func (k *Keeper[S, M]) create(ctx context.Context, pm *v1alpha1.PredictedMetric, want any) (any, error) {
+func (k *Keeper[S, M]) create(ctx context.Context, pm *v1alpha1.PredictedMetric, desired any) (any, error) {
 	o := k.kind.New(k.watcher.version)
 	o.SetNamespace(pm.Namespace)
 	o.SetName(pm.Name)
 	o.SetLabels(maps.Clone(k.kind.Labels))
 	o.SetOwnerReferences([]metav1.OwnerReference{Reference(pm)})
-	k.kind.SetSpec(o, want)
+	k.kind.SetSpec(o, desired)
 	err := k.Client.Create(ctx, o, fieldOwner)
 	if apierrors.IsAlreadyExists(err) {
 		return nil, &takenError{k.kind.Kind, pm.Name} // since a moment ago
@@ -346,7 +346,7 @@ func (k *Keeper[S, M]) create(ctx context.Context, pm *v1alpha1.PredictedMetric,
 		return nil, err
 	}
 	r := k.remembered(pm)
-	r.want, r.got = want, k.kind.Spec(o)
+	r.desired, r.got = desired, k.kind.Spec(o)
 	k.reportChange(ctx, pm, "Created", "created %s %s", k.kind.Kind, pm.Name)
 	return r.got, nil
 }
@@ -361,7 +361,7 @@ func (k *Keeper[S, M]) correct(
 		return nil, err
 	}
 	r, before := k.remembered(pm), k.kind.Spec(live)
-	r.want, r.got = plan.Spec(), k.kind.Spec(o)
+	r.desired, r.got = plan.Spec(), k.kind.Spec(o)
 	log := klog.FromContext(ctx).WithValues("predictedmetric", klog.KObj(pm))
 	if !same(before, r.got) && !plan.Routine(log, before) {
 		k.reportChange(ctx, pm, "Corrected", "wrote the recommended spec to %s %s", k.kind.Kind, pm.Name)
@@ -377,7 +377,7 @@ func (k *Keeper[S, M]) patch(ctx context.Context, o, live client.Object) error {
 // remove deletes the object that a PredictedMetric owns, and reports whether it owns none now. It sets the condition of
 // what fails.
 func (k *Keeper[S, M]) remove(ctx context.Context, pm *v1alpha1.PredictedMetric, why string) bool {
-	if !k.turns.Take(pm.Namespace) {
+	if !k.writeBudget.Take(pm.Namespace) {
 		return false
 	}
 	live, err := k.read(ctx, pm)

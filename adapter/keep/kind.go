@@ -15,9 +15,9 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// Kind has what differs between kinds of objects. S is what the status of a PredictedMetric has of its object; its zero
-// value is no object. M is what the kind remembers of an object between two checks; it starts as its zero value, and
-// again with another target.
+// Kind holds the differences between kinds of objects. S is the part of a PredictedMetric's status
+// about its object; its zero value is no object. M is the state that the kind keeps of an object
+// between two checks; it starts as its zero value, and again with another target.
 type Kind[S, M any] struct {
 	Type
 	Words
@@ -89,7 +89,7 @@ type Words struct {
 // Plan is how an object must be.
 type Plan[S any] interface {
 	Spec() any
-	// Status is what the status has of the object once it has the spec.
+	// Status returns the status of an object that has the spec.
 	Status() S
 	// Condition returns the condition of an object that has the spec. found is nil if the object has just been created.
 	// got is the spec as the API server has it.

@@ -8,15 +8,15 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// Turns counts the requests of one check, by namespace.
-type Turns map[string]int
+// WriteBudget counts the requests of one check, by namespace.
+type WriteBudget map[string]int
 
-// TurnsPerCheck is the number of objects of a namespace that may be read or written in a check, so that a namespace does
-// not hold up others.
+// TurnsPerCheck is the number of objects of a namespace that may be read or written in a check, so
+// that a namespace does not hold up others.
 const TurnsPerCheck = 20
 
 // Take reports whether an object of a namespace may be read or written in this check.
-func (t Turns) Take(namespace string) bool {
+func (t WriteBudget) Take(namespace string) bool {
 	t[namespace]++
 	return t[namespace] <= TurnsPerCheck
 }

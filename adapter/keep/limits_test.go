@@ -18,10 +18,10 @@ func TestRetriesWaitForTimeOrAnotherSpec(t *testing.T) {
 }
 
 func TestTurnsOfANamespace(t *testing.T) {
-	turns := Turns{}
+	writeBudget := WriteBudget{}
 	for range TurnsPerCheck {
-		assert.True(t, turns.Take("shop"))
+		assert.True(t, writeBudget.Take("shop"))
 	}
-	assert.False(t, turns.Take("shop"))
-	assert.True(t, turns.Take("bank"))
+	assert.False(t, writeBudget.Take("shop"))
+	assert.True(t, writeBudget.Take("bank"))
 }

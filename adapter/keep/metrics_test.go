@@ -32,7 +32,8 @@ func TestCachedFollowsAnInformer(t *testing.T) {
 		changes := watch.NewFake()
 		informer := toolscache.NewSharedIndexInformer(listing{&toolscache.ListWatch{
 			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-				return &v1alpha1.PredictedMetricList{Items: []v1alpha1.PredictedMetric{*of("shop", "b", "1"), *of("bank", "z", "2")}}, nil
+				return &v1alpha1.PredictedMetricList{Items: []v1alpha1.PredictedMetric{*of("shop", "b", "1"),
+					*of("bank", "z", "2")}}, nil
 			},
 			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return changes, nil },
 		}}, &v1alpha1.PredictedMetric{}, 0, toolscache.Indexers{})

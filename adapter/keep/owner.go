@@ -63,13 +63,13 @@ func TargetOfMetric(pm *v1alpha1.PredictedMetric) Target {
 	return TargetOf(pm.Namespace, ref.APIVersion, ref.Kind, ref.Name)
 }
 
-// byTarget returns the PredictedMetrics that are wanted, by their targets, the oldest first.
+// byTarget returns the PredictedMetrics that are selected, by their targets, the oldest first.
 func byTarget(
-	metrics map[types.UID]*v1alpha1.PredictedMetric, wanted func(*v1alpha1.PredictedMetric) bool,
+	metrics map[types.UID]*v1alpha1.PredictedMetric, selected func(*v1alpha1.PredictedMetric) bool,
 ) map[Target][]*v1alpha1.PredictedMetric {
 	all := map[Target][]*v1alpha1.PredictedMetric{}
 	for _, pm := range metrics {
-		if wanted(pm) {
+		if selected(pm) {
 			t := TargetOfMetric(pm)
 			all[t] = append(all[t], pm)
 		}

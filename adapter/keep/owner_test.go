@@ -12,8 +12,10 @@ import (
 
 func metric(name, target string, uid types.UID, created int64) *v1alpha1.PredictedMetric {
 	return &v1alpha1.PredictedMetric{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: uid, CreationTimestamp: metav1.Unix(created, 0), Generation: 1},
-		Spec:       v1alpha1.PredictedMetricSpec{ScaleTargetRef: v1alpha1.ScaleTargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: target}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: uid,
+			CreationTimestamp: metav1.Unix(created, 0), Generation: 1},
+		Spec: v1alpha1.PredictedMetricSpec{ScaleTargetRef: v1alpha1.ScaleTargetRef{APIVersion: "apps/v1",
+			Kind: "Deployment", Name: target}},
 	}
 }
 
@@ -33,7 +35,8 @@ func TestOwnerIsAPredictedMetric(t *testing.T) {
 }
 
 func TestByTarget(t *testing.T) {
-	young, old, twin := metric("a", "checkout", "1", 20), metric("b", "checkout", "2", 10), metric("c", "checkout", "3", 20)
+	young, old, twin := metric("a", "checkout", "1", 20), metric("b", "checkout", "2", 10),
+		metric("c", "checkout", "3", 20)
 	other, unwanted := metric("d", "cart", "4", 0), metric("e", "cart", "5", 0)
 	all := map[types.UID]*v1alpha1.PredictedMetric{}
 	for _, pm := range []*v1alpha1.PredictedMetric{young, old, twin, other, unwanted} {

@@ -54,7 +54,7 @@ type reporter[S any] struct {
 	failing map[types.UID]time.Time // since when the requests for an object have failed
 }
 
-// state is what the status of a PredictedMetric has of its object.
+// state is the part of a PredictedMetric's status about its object.
 type state[S any] struct {
 	key       types.NamespacedName
 	owned     S
@@ -120,7 +120,7 @@ func (r *reporter[S]) owned(pm *v1alpha1.PredictedMetric) S {
 	return *r.Status(&pm.Status)
 }
 
-// setCondition sets the condition of a PredictedMetric, with what the status has of its object. A new reason for False
+// setCondition sets the condition of a PredictedMetric, with the status of its object. A new reason for False
 // is an event.
 func (r *reporter[S]) setCondition(
 	ctx context.Context, pm *v1alpha1.PredictedMetric, owned S, status metav1.ConditionStatus, reason, message string,

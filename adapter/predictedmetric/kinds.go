@@ -21,7 +21,8 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// watchedKinds are the kinds of targets that are always watched. Their generation changes with their replicas and selector.
+// watchedKinds are the kinds of targets that are always watched. Their generation changes with
+// their replicas and selector.
 var watchedKinds = map[schema.GroupKind]client.Object{
 	{Group: appsv1.GroupName, Kind: "Deployment"}:  &appsv1.Deployment{},
 	{Group: appsv1.GroupName, Kind: "StatefulSet"}: &appsv1.StatefulSet{},
@@ -42,14 +43,15 @@ type kinds struct {
 	state map[schema.GroupKind]kindState
 }
 
-// kindState is what is known of a kind.
+// kindState is the known state of a kind.
 type kindState struct {
 	version string    // the one that is watched, empty if none is
 	review  time.Time // when to see again whether it may be, zero: never seen
 }
 
-// follow returns whether targets of a kind are watched. It begins to watch them where that is allowed, and ends where it no
-// longer is. PredictedMetrics may name several versions of a kind, of which one is watched as long as it is served.
+// follow returns whether targets of a kind are watched. It begins to watch them where that is
+// allowed, and ends where it no longer is. PredictedMetrics may name several versions of a kind, of
+// which one is watched as long as it is served.
 func (k *kinds) follow(ctx context.Context, mapping *meta.RESTMapping, now time.Time) bool {
 	kind := mapping.GroupVersionKind
 	if watchedKinds[kind.GroupKind()] != nil {
@@ -87,7 +89,8 @@ func (k *kinds) follow(ctx context.Context, mapping *meta.RESTMapping, now time.
 	return version != ""
 }
 
-// due returns what is known of a kind, and whether now is the time to see whether it may be watched: to one caller at a time.
+// due returns what is known of a kind, and whether now is the time to see whether it may be
+// watched: to one caller at a time.
 func (k *kinds) due(kind schema.GroupKind, now time.Time) (known kindState, due bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -125,7 +128,8 @@ func newKinds(r *Reconciler, mgr manager.Manager, c controller.Controller) *kind
 		},
 		watch: func(kind schema.GroupVersionKind) error {
 			// The selector of a scale may be in its status, which has no generation.
-			return c.Watch(source.Kind[client.Object](mgr.GetCache(), metadataOf(kind), handler.EnqueueRequestsFromMapFunc(r.metricsOf(kind.GroupKind())),
+			return c.Watch(source.Kind[client.Object](mgr.GetCache(), metadataOf(kind),
+				handler.EnqueueRequestsFromMapFunc(r.metricsOf(kind.GroupKind())),
 				predicate.ResourceVersionChangedPredicate{}))
 		},
 		unwatch: func(ctx context.Context, kind schema.GroupVersionKind) error {
@@ -145,7 +149,8 @@ func metadataOf(kind schema.GroupVersionKind) client.Object {
 }
 
 // mayWatch asks the API server whether Foresail may list and watch a resource in all namespaces, or in those given.
-func mayWatch(ctx context.Context, c client.Client, resource schema.GroupVersionResource, namespaces []string) (bool, error) {
+func mayWatch(ctx context.Context, c client.Client, resource schema.GroupVersionResource,
+	namespaces []string) (bool, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}

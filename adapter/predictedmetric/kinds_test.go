@@ -73,7 +73,8 @@ func TestTargetsThatMayNotBeWatchedArePolled(t *testing.T) {
 	})
 }
 
-// A right may be taken away, and a kind may get another version. A watch that fails would leave targets unread for minutes.
+// A right may be taken away, and a kind may get another version. A watch that fails would leave
+// targets unread for minutes.
 func TestWatchedKindsAreReviewedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var allowed bool
@@ -97,7 +98,9 @@ func TestWatchedKindsAreReviewedAgain(t *testing.T) {
 			time.Sleep(resync)
 			happened = nil
 			kind := game.GroupKind().WithVersion(version)
-			return k.follow(t.Context(), &meta.RESTMapping{GroupVersionKind: kind, Resource: kind.GroupVersion().WithResource("games")}, time.Now()), happened
+			return k.follow(t.Context(),
+					&meta.RESTMapping{GroupVersionKind: kind, Resource: kind.GroupVersion().WithResource("games")}, time.Now()),
+				happened
 		}
 		for _, step := range []struct {
 			allowed bool
@@ -156,7 +159,8 @@ func schemeWithReviews(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// A thousand targets that must be polled would be 200 requests a second, all that Foresail may make. Whoever has them waits.
+// A thousand targets that must be polled would be 200 requests a second, all that Foresail may
+// make. A user who has them waits.
 func TestPollsOfManyTargetsAreBounded(t *testing.T) {
 	r := newReads()
 	of := func(namespace string, i int) types.NamespacedName {
@@ -176,7 +180,8 @@ func TestPollsOfManyTargetsAreBounded(t *testing.T) {
 	assert.Len(t, r.polled, 1)
 }
 
-// Whoever creates many PredictedMetrics, or changes their targets all the time, waits, each for its turn, and others do not.
+// A user who creates many PredictedMetrics, or changes their targets all the time, waits, each for its
+// turn, and others do not.
 func TestReadsOfANamespaceAreBounded(t *testing.T) {
 	const many = readBurst + 100
 	synctest.Test(t, func(t *testing.T) {
@@ -194,7 +199,7 @@ func TestReadsOfANamespaceAreBounded(t *testing.T) {
 			result, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 			require.NoError(t, err)
 			_, known := c.Forecaster.Get(key)
-			assert.True(t, known, "whoever reads others of its target knows of it")
+			assert.True(t, known, "every caller who reads others of its target knows of it")
 			return result.RequeueAfter
 		}
 		for i := range many {

@@ -28,8 +28,9 @@ type PodUses struct {
 	published atomic.Pointer[map[string]*usesOfNamespace]
 }
 
-// NewPodUses returns the predicted uses of the PredictedMetrics of a Reconciler, no further ahead than a horizon: that of the
-// nodes that the pods are for, whatever the PredictedMetrics say. They are empty until Run.
+// NewPodUses returns the predicted uses of the PredictedMetrics of a Reconciler, no further ahead
+// than a horizon: that of the nodes that the pods are for, whatever the PredictedMetrics say. They
+// are empty until Run.
 func NewPodUses(r *Reconciler, horizon time.Duration, now func() time.Time) *PodUses {
 	u := &PodUses{measured: &r.measured, forecast: r.Forecaster.Get, now: now, horizon: horizon}
 	u.published.Store(&map[string]*usesOfNamespace{})
@@ -50,8 +51,9 @@ func (u *PodUses) Run(ctx context.Context) error {
 	}
 }
 
-// PodUse returns the cores and bytes that one pod with these labels is predicted to use at the horizon, each 0 without a
-// forecast. If several PredictedMetrics select the pod, the largest counts. It does not block.
+// PodUse returns the cores and bytes that one pod with these labels is predicted to use at the
+// horizon, each 0 without a forecast. If several PredictedMetrics select the pod, the largest
+// counts. It does not block.
 func (u *PodUses) PodUse(namespace string, pod labels.Set) (cores, bytes float64) {
 	uses := (*u.published.Load())[namespace]
 	if uses == nil {
@@ -64,7 +66,7 @@ func (u *PodUses) PodUse(namespace string, pod labels.Set) (cores, bytes float64
 }
 
 // largest returns the largest of cores and bytes and of the uses that select the pod.
-func largest(uses []podUse, pod labels.Set, cores, bytes float64) (mostCores, mostBytes float64) {
+func largest(uses []podUse, pod labels.Set, cores, bytes float64) (maxCores, maxBytes float64) {
 	for i := range uses {
 		switch use := &uses[i]; {
 		case !use.selector.Matches(pod):
@@ -77,7 +79,7 @@ func largest(uses []podUse, pod labels.Set, cores, bytes float64) (mostCores, mo
 	return cores, bytes
 }
 
-// podUse is what each pod that one PredictedMetric selects is predicted to use.
+// podUse is the predicted use of each pod that one PredictedMetric selects.
 type podUse struct {
 	measured
 	predicted float64 // cores or bytes
@@ -136,7 +138,8 @@ type measured struct {
 // allMeasured holds the PredictedMetrics whose samples are of whole pods.
 type allMeasured struct{ m sync.Map }
 
-// set takes a spec with its defaults, and the selector of its target. A forecast of one container is not one of the pod.
+// set takes a spec with its defaults, and the selector of its target. A forecast of one container
+// is not one of the pod.
 func (a *allMeasured) set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, selector labels.Selector) {
 	if r := spec.Source.Resource; r != nil && r.Container == "" {
 		a.m.Store(key, measured{r.Name, selector})

@@ -26,11 +26,13 @@ func (f forecasts) get(key types.NamespacedName) (snapshot.Snapshot, bool) {
 }
 
 func forecastOf(at time.Time, predicted float64) snapshot.Snapshot {
-	return snapshot.Snapshot{At: at, NewestSample: at, StaleAfter: time.Minute, Forecast: pipeline.Forecast{LoadPredicted: predicted}}
+	return snapshot.Snapshot{At: at, NewestSample: at, StaleAfter: time.Minute,
+		Forecast: pipeline.Forecast{LoadPredicted: predicted}}
 }
 
 func resourceSpec(name v1alpha1.ResourceName, container string) *v1alpha1.PredictedMetricSpec {
-	return &v1alpha1.PredictedMetricSpec{Source: v1alpha1.Source{Resource: &v1alpha1.ResourceSource{Name: name, Container: container}}}
+	return &v1alpha1.PredictedMetricSpec{Source: v1alpha1.Source{Resource: &v1alpha1.ResourceSource{Name: name,
+		Container: container}}}
 }
 
 func TestPodUse(t *testing.T) {
@@ -51,7 +53,8 @@ func TestPodUse(t *testing.T) {
 	follow("shop", "canary", "app=checkout,track=canary", resourceSpec(v1alpha1.ResourceCPU, ""), fresh(0.8))
 	follow("shop", "either", "app in (search,index)", resourceSpec(v1alpha1.ResourceCPU, ""), fresh(2))
 	follow("shop", "part", "app=cart", resourceSpec(v1alpha1.ResourceCPU, "main"), fresh(9))
-	follow("shop", "other-source", "app=cart", &v1alpha1.PredictedMetricSpec{Source: v1alpha1.Source{Pods: &v1alpha1.PodsSource{}}}, fresh(9))
+	follow("shop", "other-source", "app=cart",
+		&v1alpha1.PredictedMetricSpec{Source: v1alpha1.Source{Pods: &v1alpha1.PodsSource{}}}, fresh(9))
 	follow("shop", "unread", "app=cart", resourceSpec(v1alpha1.ResourceMemory, ""), unread)
 	follow("shop", "old", "app=cart", resourceSpec(v1alpha1.ResourceMemory, ""), forecastOf(now.Add(-61*time.Second), 9))
 	dry := fresh(9)
@@ -69,7 +72,8 @@ func TestPodUse(t *testing.T) {
 		{"shop", labels.Set{"app": "checkout", "pod-template-hash": "abc"}, 0.5, 300e6},
 		{"shop", labels.Set{"app": "checkout", "track": "canary"}, 0.8, 300e6}, // the larger
 		{"shop", labels.Set{"app": "index"}, 2, 0},
-		{"shop", labels.Set{"app": "cart"}, 0, 0}, // of one container, of another source, without a forecast, of old, in dry run
+		// of one container, of another source, without a forecast, of old, in dry run
+		{"shop", labels.Set{"app": "cart"}, 0, 0},
 		{"shop", nil, 0, 0},
 		{"bank", labels.Set{"app": "checkout"}, 3, 0},
 		{"home", labels.Set{"app": "checkout"}, 0, 0},

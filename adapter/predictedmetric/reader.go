@@ -9,8 +9,9 @@ import (
 	"github.com/foresail/foresail/adapter/forecast/snapshot"
 )
 
-// Reader returns the snapshots of a Reconciler's forecaster. One without a forecast has the reason and the message of its
-// condition Ready, so that a reader shows the same cause as kubectl get predictedmetrics.
+// Reader returns the snapshots of a Reconciler's forecaster. One without a forecast has the reason
+// and the message of its condition Ready, so that a reader shows the same cause as kubectl get
+// predictedmetrics.
 type Reader struct{ Reconciler *Reconciler }
 
 // Get returns the snapshot of one PredictedMetric, and false if there is no such PredictedMetric.

@@ -13,7 +13,8 @@ import (
 // A reader names the cause that kubectl get shows in its column REASON.
 func TestReadersSeeTheReasonOfTheStatus(t *testing.T) {
 	key := types.NamespacedName{Namespace: "shop", Name: "checkout"}
-	s := snapshot.Snapshot{Metric: key, Err: &snapshot.Unavailable{Reason: snapshot.NoReadyPods, Message: "the scale target has not been found yet"}}
+	s := snapshot.Snapshot{Metric: key,
+		Err: &snapshot.Unavailable{Reason: snapshot.NoReadyPods, Message: "the scale target has not been found yet"}}
 	reader := Reader{Reconciler: &Reconciler{}}
 	same := s
 	reader.explain(&same)

@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// readRate and readBurst bound how often the scales of a namespace are read, so that its PredictedMetrics and the changes of
-	// its targets leave requests to the API server for others.
+	// readRate and readBurst bound how often the scales of a namespace are read, so that its
+	// PredictedMetrics and the changes of its targets leave requests to the API server for others.
 	readRate, readBurst = 20, 300
-	// pollRate bounds how often the scales of all targets that are not watched are read, in equal parts for each namespace.
+	// pollRate bounds how often the scales of all targets that are not watched are read, in equal
+	// parts for each namespace.
 	pollRate = 20
 )
 
@@ -22,14 +23,14 @@ const (
 type reads struct {
 	rate *share.Rate // of namespaces
 
-	mu     sync.Mutex
-	turns  map[types.NamespacedName]time.Time
-	polled map[string]map[types.NamespacedName]struct{} // by namespace
+	mu       sync.Mutex
+	nextTurn map[types.NamespacedName]time.Time
+	polled   map[string]map[types.NamespacedName]struct{} // by namespace
 }
 
 func newReads() *reads {
 	return &reads{
-		rate: share.NewRate(readRate, readBurst), turns: map[types.NamespacedName]time.Time{},
+		rate: share.NewRate(readRate, readBurst), nextTurn: map[types.NamespacedName]time.Time{},
 		polled: map[string]map[types.NamespacedName]struct{}{},
 	}
 }
@@ -38,20 +39,20 @@ func newReads() *reads {
 func (r *reads) take(key types.NamespacedName, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	turn, waits := r.turns[key]
+	turn, waits := r.nextTurn[key]
 	if !waits {
 		turn = now.Add(r.rate.Reserve(key.Namespace, now))
 	}
 	if turn.After(now) {
-		r.turns[key] = turn
+		r.nextTurn[key] = turn
 		return turn.Sub(now)
 	}
-	delete(r.turns, key)
+	delete(r.nextTurn, key)
 	return 0
 }
 
-// resyncAfter returns when a PredictedMetric is reconciled again without an event: each at its own moment of every resync, however many were
-// reconciled together at a start.
+// resyncAfter returns when a PredictedMetric is reconciled again without an event: each at its own
+// moment of every resync, however many were reconciled together at a start.
 func resyncAfter(key types.NamespacedName, now time.Time) time.Duration {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(key.String()))
@@ -88,6 +89,6 @@ func (r *reads) stopPolling(key types.NamespacedName) {
 func (r *reads) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.turns, key)
+	delete(r.nextTurn, key)
 	r.stopPolling(key)
 }

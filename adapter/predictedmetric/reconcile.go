@@ -1,5 +1,5 @@
-// Package predictedmetric reconciles PredictedMetrics: it points the sources at the pods of their targets, configures the
-// forecaster, and writes status and events.
+// Package predictedmetric reconciles PredictedMetrics: it points the sources at the pods of their
+// targets, configures the forecaster, and writes status and events.
 package predictedmetric
 
 import (
@@ -32,7 +32,8 @@ import (
 )
 
 const (
-	// resync is how often the scale of a watched target is read without an event, the first time within half a minute more (resyncAfter).
+	// resync is how often the scale of a watched target is read without an event, the first time
+	// within half a minute more (resyncAfter).
 	resync = 5 * time.Minute
 	// poll is how often the scale of a target of a kind that is not watched is read, while there are few of them.
 	poll = 5 * time.Second
@@ -54,7 +55,7 @@ type Reconciler struct {
 	Known func(namespace string) error
 	// Watches are those of the cache of Client. nil: changes are always seen.
 	Watches *Watches
-	// Namespaces are those whose PredictedMetrics are reconciled, empty for all.
+	// Namespaces limits which PredictedMetrics are reconciled; empty for all.
 	Namespaces []string
 	Now        func() time.Time
 
@@ -169,7 +170,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case found.ofSpec():
 		ctrl.LoggerFrom(ctx).Info("Rejected the spec", "reason", found.err.Error())
 		r.reject(key, &pm, found.err)
-		return reconcile.Result{RequeueAfter: resyncAfter(key, r.Now())}, nil // a new spec is an event, but a file that it names may change too
+		// a new spec is an event, but a file that it names may change too
+		return reconcile.Result{RequeueAfter: resyncAfter(key, r.Now())}, nil
 	case found.ofTarget():
 		r.reads.forget(key) // the queue says when to try again
 		return reconcile.Result{}, found.err
@@ -205,11 +207,13 @@ func (r *Reconciler) Settled(ctx context.Context) error {
 	return nil
 }
 
-// apply configures sources and forecaster for one PredictedMetric, or returns the problem. It also returns when to do so again. No
-// problem at all is returned while it is not the turn of this one to have the scale read: the forecaster knows of it by then, so
-// that others of the same target do not scale it down without this one.
-func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1alpha1.PredictedMetric) (found *problem, next time.Duration) {
-	pm.Spec.Default() // for what an API server cannot fill in, and objects stored before a field had its default
+// apply configures sources and forecaster for one PredictedMetric, or returns the problem. It also
+// returns when to do so again. No problem at all is returned while it is not the turn of this one
+// to have the scale read: the forecaster knows of it by then, so that others of the same target do
+// not scale it down without this one.
+func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName,
+	pm *v1alpha1.PredictedMetric) (found *problem, next time.Duration) {
+	pm.Spec.Default() // for defaults that an API server cannot set, and objects stored before a field had its default
 	config, err := ConfigOf(pm)
 	if err != nil {
 		return &problem{err: err}, 0
@@ -256,7 +260,8 @@ func (r *Reconciler) withoutTarget(key types.NamespacedName, feed *forecaster.Fe
 }
 
 // follow points a feed at the pods of its target. A new feed, of another target or source, has none of the past.
-func (r *Reconciler) follow(key types.NamespacedName, selector labels.Selector, feed *forecaster.Feed) *podtracker.TargetPods {
+func (r *Reconciler) follow(key types.NamespacedName, selector labels.Selector,
+	feed *forecaster.Feed) *podtracker.TargetPods {
 	if !feed.HasPods() {
 		r.Tracker.Forget(key)
 	}
@@ -301,7 +306,7 @@ func ConfigOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 	c.Source, c.Interval, c.Created = pm.Spec.Source.Name(), pm.Spec.Source.Interval(), pm.CreationTimestamp.Time
 	c.Counter = pm.Spec.Source.Counter()
 	if b := pm.Spec.CapacityBuffer; b != nil {
-		c.Farther = true
+		c.NodeForecast = true
 		if b.NodeStartupTime != nil {
 			c.NodeStartupTime = b.NodeStartupTime.Duration
 		}
@@ -311,8 +316,9 @@ func ConfigOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 	return c, err
 }
 
-// targetOf returns a configuration with what a spec that is rejected has too: the target, and whether it is in dry run.
+// targetOf returns a configuration with only the fields that are valid in a rejected spec: the target and dryRun.
 func targetOf(pm *v1alpha1.PredictedMetric) forecaster.Config {
 	ref := pm.Spec.ScaleTargetRef
-	return forecaster.Config{TargetGroup: kindOf(ref).Group, TargetKind: ref.Kind, TargetName: ref.Name, DryRun: pm.Spec.DryRun}
+	return forecaster.Config{TargetGroup: kindOf(ref).Group, TargetKind: ref.Kind,
+		TargetName: ref.Name, DryRun: pm.Spec.DryRun}
 }

@@ -36,7 +36,8 @@ import (
 // fakeSource keeps the specs that it was set to.
 type fakeSource map[types.NamespacedName]v1alpha1.PredictedMetricSpec
 
-func (f fakeSource) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, _ *podtracker.TargetPods, _ source.Sink) error {
+func (f fakeSource) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec,
+	_ *podtracker.TargetPods, _ source.Sink) error {
 	f[key] = *spec.DeepCopy()
 	return nil
 }
@@ -119,7 +120,8 @@ func (c *cluster) reconcile() time.Duration {
 	return result.RequeueAfter
 }
 
-// assertResync asserts that a PredictedMetric is reconciled again without an event, and not because its scale is polled.
+// assertResync asserts that a PredictedMetric is reconciled again without an event, and not because
+// its scale is polled.
 func assertResync(t *testing.T, after time.Duration, because ...any) {
 	t.Helper()
 	assert.GreaterOrEqual(t, after, resync/10, because...)
@@ -183,11 +185,23 @@ func TestReconcileFollowsAndForgets(t *testing.T) {
 
 func TestReconcileReportsErrorsOfTheTarget(t *testing.T) {
 	for want, change := range map[string]func(*cluster, *v1alpha1.PredictedMetric){
-		`spec.scaleTargetRef: the scale of Deployment shop/checkout cannot be read`: func(c *cluster, _ *v1alpha1.PredictedMetric) { c.scale = nil },
-		`the scale of Deployment checkout has no selector`:                          func(c *cluster, _ *v1alpha1.PredictedMetric) { c.scale.Status.Selector = "" },
-		`has the selector "=="`:                           func(c *cluster, _ *v1alpha1.PredictedMetric) { c.scale.Status.Selector = "==" },
-		`the cluster has no kind Deploy in apps/v1`:       func(_ *cluster, pm *v1alpha1.PredictedMetric) { pm.Spec.ScaleTargetRef.Kind = "Deploy" },
-		`"a/b/c": must be GROUP/VERSION, such as apps/v1`: func(_ *cluster, pm *v1alpha1.PredictedMetric) { pm.Spec.ScaleTargetRef.APIVersion = "a/b/c" },
+		`spec.scaleTargetRef: the scale of Deployment shop/checkout cannot be read`: func(c *cluster,
+			_ *v1alpha1.PredictedMetric) {
+			c.scale = nil
+		},
+		`the scale of Deployment checkout has no selector`: func(c *cluster,
+			_ *v1alpha1.PredictedMetric) {
+			c.scale.Status.Selector = ""
+		},
+		`has the selector "=="`: func(c *cluster, _ *v1alpha1.PredictedMetric) {
+			c.scale.Status.Selector = "=="
+		},
+		`the cluster has no kind Deploy in apps/v1`: func(_ *cluster, pm *v1alpha1.PredictedMetric) {
+			pm.Spec.ScaleTargetRef.Kind = "Deploy"
+		},
+		`"a/b/c": must be GROUP/VERSION, such as apps/v1`: func(_ *cluster, pm *v1alpha1.PredictedMetric) {
+			pm.Spec.ScaleTargetRef.APIVersion = "a/b/c"
+		},
 	} {
 		t.Run(want, func(t *testing.T) {
 			pm := predictedMetric()
@@ -220,7 +234,8 @@ func TestReconcileRejectsInvalidSpecs(t *testing.T) {
 	assert.Zero(t, c.setCount())
 }
 
-// The doors know of dry run as soon as the spec has been processed, whether it can be used or not. What is known of the load stays.
+// The doors know of dry run as soon as the spec has been processed, whether it can be used or not.
+// What is known of the load stays.
 func TestReconcileTakesDryRunOver(t *testing.T) {
 	pm := predictedMetric()
 	c := newCluster(t, pm)
@@ -263,7 +278,8 @@ func TestReconcileChangesTheSource(t *testing.T) {
 	c.reconcile()
 	for _, selected := range []v1alpha1.Source{
 		{Prometheus: &v1alpha1.PrometheusSource{Address: "http://prometheus:9090", Query: "elu"}},
-		{RemoteWrite: &v1alpha1.RemoteWriteSource{Metric: "requests_total", Type: v1alpha1.MetricCounter, MatchLabels: map[string]string{"app": "checkout"}}},
+		{RemoteWrite: &v1alpha1.RemoteWriteSource{Metric: "requests_total", Type: v1alpha1.MetricCounter,
+			MatchLabels: map[string]string{"app": "checkout"}}},
 		{Resource: &v1alpha1.ResourceSource{Name: v1alpha1.ResourceCPU, Container: "main"}},
 		predictedMetric().Spec.Source,
 	} {
@@ -285,7 +301,8 @@ func TestReconcileFollowsTheSelector(t *testing.T) {
 	c := newCluster(t, predictedMetric())
 	ready := func(name, track string) *corev1.Pod {
 		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, UID: types.UID(name), Labels: map[string]string{"track": track}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, UID: types.UID(name),
+				Labels: map[string]string{"track": track}},
 			Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{
 				Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
 			}}},
@@ -319,7 +336,8 @@ func TestReconcileFollowsTheSelector(t *testing.T) {
 // What an API server leaves to the method is filled in before anything reads it.
 func TestReconcileFillsInDefaultsOfTheMethod(t *testing.T) {
 	pm := predictedMetric()
-	pm.Spec.Source = v1alpha1.Source{Prometheus: &v1alpha1.PrometheusSource{Address: "http://prometheus:9090", Query: "elu"}}
+	pm.Spec.Source = v1alpha1.Source{Prometheus: &v1alpha1.PrometheusSource{Address: "http://prometheus:9090",
+		Query: "elu"}}
 	require.Nil(t, pm.Spec.Horizon.Max)
 	c := newCluster(t, pm)
 	c.reconcile()

@@ -19,7 +19,7 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Reasons of conditions beside those of package snapshot.
+// Reasons of conditions in addition to those of package snapshot.
 const (
 	reasonServed      = "ForecastServed"
 	reasonArriving    = "SamplesArriving"
@@ -36,9 +36,10 @@ const (
 	reasonDryRun      = serving.ReasonDryRun
 )
 
-// statusOf returns the status of pm at now, of the generation that has been processed. Of the previous status it keeps the times at which conditions changed, and the
-// decisions.
-func statusOf(pm *v1alpha1.PredictedMetric, p problem, s snapshot.Snapshot, known bool, now time.Time) v1alpha1.PredictedMetricStatus {
+// statusOf returns the status of pm at now, of the generation that has been processed. Of the
+// previous status it keeps the times at which conditions changed, and the decisions.
+func statusOf(pm *v1alpha1.PredictedMetric, p problem, s snapshot.Snapshot, known bool,
+	now time.Time) v1alpha1.PredictedMetricStatus {
 	generation := cmp.Or(p.generation, pm.Status.ObservedGeneration)
 	status := v1alpha1.PredictedMetricStatus{
 		ObservedGeneration: generation,
@@ -108,7 +109,8 @@ func addForecast(status *v1alpha1.PredictedMetricStatus, s snapshot.Snapshot, no
 	last, d := status.LastDecision, s.Decision
 	if last == nil || last.Desired != int32(d.Desired) || last.Action != string(d.Action) {
 		if last != nil {
-			status.PreviousDecisions = append([]v1alpha1.LastDecision{*last}, status.PreviousDecisions[:min(len(status.PreviousDecisions), maxPrevious-1)]...)
+			status.PreviousDecisions = append([]v1alpha1.LastDecision{*last},
+				status.PreviousDecisions[:min(len(status.PreviousDecisions), maxPrevious-1)]...)
 		}
 		status.LastDecision = &v1alpha1.LastDecision{
 			Time: metav1.NewTime(now), Direction: string(d.Direction), Action: string(d.Action),
@@ -132,7 +134,8 @@ func served(s *snapshot.Snapshot, now time.Time) *v1alpha1.ServedMetrics {
 		}
 		return resource.NewMilliQuantity(milli, resource.DecimalSI)
 	}
-	return &v1alpha1.ServedMetrics{LoadTotal: value(serving.LoadTotal), Load: value(serving.Load), Replicas: value(serving.Replicas)}
+	return &v1alpha1.ServedMetrics{LoadTotal: value(serving.LoadTotal), Load: value(serving.Load),
+		Replicas: value(serving.Replicas)}
 }
 
 func condition(kind string, ok bool, reason, message string) metav1.Condition {
@@ -143,8 +146,10 @@ func condition(kind string, ok bool, reason, message string) metav1.Condition {
 	return c
 }
 
-func unknown(kind string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reasonPending, Message: "the PredictedMetric has not been processed yet"}
+// unknownCondition returns a condition of a type whose status is not known yet.
+func unknownCondition(kind string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reasonPending,
+		Message: "the PredictedMetric has not been processed yet"}
 }
 
 func targetFound(p problem, known bool) metav1.Condition {
@@ -153,7 +158,7 @@ func targetFound(p problem, known bool) metav1.Condition {
 	case p.ofTarget():
 		return condition(kind, false, reasonNoScale, p.err.Error())
 	case p.ofSpec() || !known:
-		return unknown(kind)
+		return unknownCondition(kind)
 	}
 	return condition(kind, true, reasonFound, "the scale subresource can be read")
 }
@@ -163,13 +168,14 @@ func samplesFresh(p problem, s snapshot.Snapshot, known bool, now time.Time) met
 	var unavailable *snapshot.Unavailable
 	switch {
 	case !known || p.ofSpec():
-		return unknown(kind)
+		return unknownCondition(kind)
 	case s.NewestSample.IsZero() && errors.As(s.Err, &unavailable) && unavailable.Reason == snapshot.SourceFailing:
 		return condition(kind, false, reasonSourceFails, unavailable.Message)
 	case s.NewestSample.IsZero():
 		return condition(kind, false, string(snapshot.WaitingForSamples), withFailures("no sample has been read yet", &s))
 	case s.SamplesTooOld(now):
-		message := fmt.Sprintf("the newest sample is %s old (limit %s)", now.Sub(s.NewestSample).Round(time.Second), s.StaleAfter)
+		message := fmt.Sprintf("the newest sample is %s old (limit %s)",
+			now.Sub(s.NewestSample).Round(time.Second), s.StaleAfter)
 		return condition(kind, false, string(snapshot.Stale), withFailures(message, &s))
 	case s.SourceErr != nil:
 		return condition(kind, true, reasonSourceFails, withFailures("samples are still fresh, but their source fails", &s))
@@ -182,21 +188,25 @@ func samplesFresh(p problem, s snapshot.Snapshot, known bool, now time.Time) met
 	return condition(kind, true, reasonArriving, "samples arrive from every pod")
 }
 
-// samplesSufficient reports whether changes of the load show in the samples early enough for the horizon. Without samples
-// the condition stays as it was, so that an alert does not end because samples have stopped.
+// samplesSufficient reports whether changes of the load show in the samples early enough for the
+// horizon. Without samples the condition stays as it was, so that an alert does not end because
+// samples have stopped.
 func samplesSufficient(s *snapshot.Snapshot, resolution, limit time.Duration) metav1.Condition {
 	kind := v1alpha1.ConditionSamplesSufficient
 	// In whole seconds, so that the message does not change with each status.
-	facts := fmt.Sprintf("samples are %s apart and arrive %s late", s.SampleInterval.Round(time.Second), s.SampleDelay.Round(time.Second))
+	facts := fmt.Sprintf("samples are %s apart and arrive %s late", s.SampleInterval.Round(time.Second),
+		s.SampleDelay.Round(time.Second))
 	if resolution <= limit {
 		return condition(kind, true, reasonDense, facts)
 	}
-	return condition(kind, false, reasonSparse, fmt.Sprintf("%s: a change shows after %s (two samples and their delay), more than half of the horizon (%s); "+
-		"take samples more often, or reduce their delay", facts, resolution.Round(time.Second), (2*limit).Round(time.Second)))
+	return condition(kind, false, reasonSparse,
+		fmt.Sprintf("%s: a change shows after %s (two samples and their delay), more than half of the horizon (%s); "+
+			"take samples more often, or reduce their delay", facts, resolution.Round(time.Second),
+			(2*limit).Round(time.Second)))
 }
 
-// horizonSufficient reports whether the forecast looks as far ahead as pods need to start, and from a long enough window.
-// Without a forecast the condition stays as it was.
+// horizonSufficient reports whether the forecast looks as far ahead as pods need to start, and from
+// a long enough window. Without a forecast the condition stays as it was.
 func horizonSufficient(f *pipeline.Forecast, reactionDelay *metav1.Duration) metav1.Condition {
 	kind := v1alpha1.ConditionHorizonSufficient
 	switch f.HorizonLimit {
@@ -205,11 +215,13 @@ func horizonSufficient(f *pipeline.Forecast, reactionDelay *metav1.Duration) met
 		if reactionDelay != nil {
 			needed -= reactionDelay.Duration
 		}
-		return condition(kind, false, string(f.HorizonLimit), fmt.Sprintf("the forecast looks %s ahead, pods need %s until they take load: set horizon.max to %s or more",
-			wholeSeconds(f.Horizon), wholeSeconds(f.HorizonNeeded), wholeSeconds(needed)))
+		return condition(kind, false, string(f.HorizonLimit),
+			fmt.Sprintf("the forecast looks %s ahead, pods need %s until they take load: set horizon.max to %s or more",
+				wholeSeconds(f.Horizon), wholeSeconds(f.HorizonNeeded), wholeSeconds(needed)))
 	case pipeline.LimitedByWindow:
-		return condition(kind, false, string(f.HorizonLimit), fmt.Sprintf("the window of %s is too short for a horizon of %s, which needs %s: leave holt out, whose window does not grow",
-			wholeSeconds(f.Window), wholeSeconds(f.Horizon), wholeSeconds(f.WindowNeeded)))
+		return condition(kind, false, string(f.HorizonLimit),
+			fmt.Sprintf("the window of %s is too short for a horizon of %s, which needs %s: leave holt out, whose window does not grow",
+				wholeSeconds(f.Window), wholeSeconds(f.Horizon), wholeSeconds(f.WindowNeeded)))
 	}
 	return condition(kind, true, reasonHorizon, "the forecast looks as far ahead as pods need to start")
 }
@@ -217,17 +229,20 @@ func horizonSufficient(f *pipeline.Forecast, reactionDelay *metav1.Duration) met
 // skillAfter is how much must have been judged for the condition: less is chance.
 const skillAfter = 20 * time.Minute
 
-// forecastSkillful reports whether forecasts are better than the present load would have been, by the last day or what there is of it.
-// The figures themselves are metrics: in a message they would change it each time.
+// forecastSkillful reports whether forecasts are better than the present load would have been, by
+// the last day or what there is of it. The figures themselves are metrics: in a message they would
+// change it each time.
 func forecastSkillful(a *snapshot.Accuracy) []metav1.Condition {
 	kind := v1alpha1.ConditionForecastSkillful
 	switch ratio := a.LastDay.Ratio(); {
 	case a.LastDay.Judged < skillAfter || math.IsNaN(ratio):
 		return nil
 	case ratio > 1.1:
-		return []metav1.Condition{condition(kind, false, reasonWorse, "forecasts have been off by a tenth more than the present load would have been")}
+		return []metav1.Condition{condition(kind, false, reasonWorse,
+			"forecasts have been off by a tenth more than the present load would have been")}
 	}
-	return []metav1.Condition{condition(kind, true, reasonSkill, "forecasts are no worse than the present load would have been")}
+	return []metav1.Condition{condition(kind, true, reasonSkill,
+		"forecasts are no worse than the present load would have been")}
 }
 
 // wholeSeconds rounds up, so that a limit that is set to it suffices.
@@ -240,7 +255,7 @@ func ready(p problem, s snapshot.Snapshot, known bool) metav1.Condition {
 	case p.ofSpec():
 		return condition(kind, false, string(snapshot.InvalidSpec), p.err.Error())
 	case !known:
-		return unknown(kind)
+		return unknownCondition(kind)
 	case s.Err != nil && p.ofTarget():
 		return condition(kind, false, reasonNoScale, p.err.Error())
 	case errors.As(s.Err, &unavailable) && unavailable.Reason == snapshot.SourceFailing:
@@ -262,8 +277,8 @@ func ready(p problem, s snapshot.Snapshot, known bool) metav1.Condition {
 // shownFailures is how many unreadable pods a condition names.
 const shownFailures = 3
 
-// withFailures adds the errors of the source and of the pods that cannot be read. The ages of failures are left out: they
-// would change the condition each time.
+// withFailures adds the errors of the source and of the pods that cannot be read. The ages of
+// failures are left out: they would change the condition each time.
 func withFailures(message string, s *snapshot.Snapshot) string {
 	parts := []string{message}
 	if s.SourceErr != nil {

@@ -28,7 +28,8 @@ func healthy() snapshot.Snapshot {
 			LoadNow: 0.6031, LoadPredicted: 0.88123, Required: 5.2, PlannedLoad: 3.64,
 			Need: pipeline.Need{Load: 3.64, Margin: 0.115, PerInstance: 0.7, Min: 5.1, Max: 5.5},
 		},
-		Decision: pipeline.Decision{Direction: pipeline.Steady, Desired: 6, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold},
+		Decision: pipeline.Decision{Direction: pipeline.Steady, Desired: 6, Action: pipeline.ScaleUp,
+			Reason: pipeline.AboveThreshold},
 	}
 }
 
@@ -44,7 +45,8 @@ func conditionsOf(s v1alpha1.PredictedMetricStatus) map[string]string {
 func TestStatusOfWhatWasLearned(t *testing.T) {
 	known := healthy()
 	known.Learned = 5*time.Hour + 3*time.Minute + 7*time.Second
-	known.Accuracy.LastDay = pipeline.Score{Judged: 3 * time.Hour, Error: 1, Naive: 2, LateKnown: 3 * time.Hour, Late: 0.00814}
+	known.Accuracy.LastDay = pipeline.Score{Judged: 3 * time.Hour, Error: 1, Naive: 2,
+		LateKnown: 3 * time.Hour, Late: 0.00814}
 	s := statusOf(&v1alpha1.PredictedMetric{}, problem{}, known, true, now)
 	assert.Equal(t, 5*time.Hour+3*time.Minute, s.Learned.Duration)
 	assert.Equal(t, "0.8%", s.Late)
@@ -76,7 +78,8 @@ func TestStatusOfAForecast(t *testing.T) {
 	pm := &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Generation: 4}}
 	s := statusOf(pm, problem{generation: 3}, healthy(), true, now)
 	assert.Equal(t, map[string]string{
-		"Ready": "True ForecastServed", "SamplesFresh": "True SamplesArriving", "TargetFound": "True ScaleRead", "HorizonSufficient": "True CoversStartup",
+		"Ready": "True ForecastServed", "SamplesFresh": "True SamplesArriving", "TargetFound": "True ScaleRead",
+		"HorizonSufficient": "True CoversStartup",
 	}, conditionsOf(s))
 	assert.Equal(t, int64(3), s.ObservedGeneration, "the one that has been processed")
 	assert.Equal(t, int64(3), s.Conditions[0].ObservedGeneration)
@@ -91,7 +94,9 @@ func TestStatusOfAForecast(t *testing.T) {
 	assert.Empty(t, s.Late, "nothing has been judged")
 	assert.Equal(t, 800*time.Millisecond, s.SampleAge.Duration)
 	require.NotNil(t, s.LastDecision)
-	assert.Equal(t, "6 replicas instead of 4: planned load 3.64 (forecast 3.525 in 45s + margin 0.115) / threshold 0.7 = 5.2 replicas", s.LastDecision.Message)
+	assert.Equal(
+		t, "6 replicas instead of 4: planned load 3.64 (forecast 3.525 in 45s + margin 0.115) / threshold 0.7 = 5.2 replicas",
+		s.LastDecision.Message)
 }
 
 func TestConditions(t *testing.T) {
@@ -106,24 +111,38 @@ func TestConditions(t *testing.T) {
 		unknown bool
 		want    map[string]string
 	}{
-		{"not looked at", problem{}, nil, true, map[string]string{"Ready": "Unknown Pending", "SamplesFresh": "Unknown Pending", "TargetFound": "Unknown Pending"}},
-		{"bad spec", problem{err: errors.New("x")}, nil, true, map[string]string{"Ready": "False InvalidSpec", "SamplesFresh": "Unknown Pending", "TargetFound": "Unknown Pending"}},
-		{"no target", problem{target: true, err: errors.New("x")}, unavailable(snapshot.NoReadyPods), false, map[string]string{"Ready": "False ScaleUnreadable", "SamplesFresh": "True SamplesArriving", "TargetFound": "False ScaleUnreadable"}},
-		{"target for once unreadable", problem{target: true, err: errors.New("x")}, nil, false, map[string]string{"HorizonSufficient": "True CoversStartup", "Ready": "True ForecastServed", "SamplesFresh": "True SamplesArriving", "TargetFound": "False ScaleUnreadable"}},
+		{"not looked at", problem{}, nil, true,
+			map[string]string{"Ready": "Unknown Pending", "SamplesFresh": "Unknown Pending", "TargetFound": "Unknown Pending"}},
+		{"bad spec", problem{err: errors.New("x")}, nil, true,
+			map[string]string{"Ready": "False InvalidSpec", "SamplesFresh": "Unknown Pending",
+				"TargetFound": "Unknown Pending"}},
+		{"no target", problem{target: true, err: errors.New("x")}, unavailable(snapshot.NoReadyPods), false,
+			map[string]string{"Ready": "False ScaleUnreadable", "SamplesFresh": "True SamplesArriving",
+				"TargetFound": "False ScaleUnreadable"}},
+		{"target for once unreadable", problem{target: true, err: errors.New("x")}, nil, false,
+			map[string]string{"HorizonSufficient": "True CoversStartup", "Ready": "True ForecastServed",
+				"SamplesFresh": "True SamplesArriving", "TargetFound": "False ScaleUnreadable"}},
 		{"no sample yet", problem{}, func(s *snapshot.Snapshot) {
 			unavailable(snapshot.WaitingForSamples)(s)
 			s.NewestSample = time.Time{}
-		}, false, map[string]string{"Ready": "False WaitingForSamples", "SamplesFresh": "False WaitingForSamples", "TargetFound": "True ScaleRead"}},
+		}, false, map[string]string{"Ready": "False WaitingForSamples", "SamplesFresh": "False WaitingForSamples",
+			"TargetFound": "True ScaleRead"}},
 		{"no pod can be read", problem{}, func(s *snapshot.Snapshot) {
 			unavailable(snapshot.SourceFailing)(s)
 			s.NewestSample = time.Time{}
-		}, false, map[string]string{"Ready": "False SourceFailing", "SamplesFresh": "False SourceFailing", "TargetFound": "True ScaleRead"}},
-		{"no pod can be read any more", problem{}, unavailable(snapshot.SourceFailing), false, map[string]string{"Ready": "False SourceFailing", "SamplesFresh": "True SamplesArriving", "TargetFound": "True ScaleRead"}},
+		}, false, map[string]string{"Ready": "False SourceFailing", "SamplesFresh": "False SourceFailing",
+			"TargetFound": "True ScaleRead"}},
+		{"no pod can be read any more", problem{}, unavailable(snapshot.SourceFailing), false,
+			map[string]string{"Ready": "False SourceFailing", "SamplesFresh": "True SamplesArriving",
+				"TargetFound": "True ScaleRead"}},
 		{"stale", problem{}, func(s *snapshot.Snapshot) {
 			unavailable(snapshot.Stale)(s)
 			s.NewestSample = now.Add(-31 * time.Second)
 		}, false, map[string]string{"Ready": "False Stale", "SamplesFresh": "False Stale", "TargetFound": "True ScaleRead"}},
-		{"one pod silent", problem{}, func(s *snapshot.Snapshot) { s.Failing = failing }, false, map[string]string{"HorizonSufficient": "True CoversStartup", "Ready": "True ForecastServed", "SamplesFresh": "True SomePodsUnreadable", "TargetFound": "True ScaleRead"}},
+		{"one pod silent", problem{}, func(s *snapshot.Snapshot) {
+			s.Failing = failing
+		}, false, map[string]string{"HorizonSufficient": "True CoversStartup", "Ready": "True ForecastServed",
+			"SamplesFresh": "True SomePodsUnreadable", "TargetFound": "True ScaleRead"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := healthy()
@@ -142,12 +161,15 @@ func TestConditionsNameUnreadablePods(t *testing.T) {
 	}
 	status := statusOf(&v1alpha1.PredictedMetric{}, problem{}, s, true, now)
 	fresh := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSamplesFresh)
-	assert.Equal(t, "samples arrive, but not from every pod; pod a: refused; pod b: refused; pod c: refused; and 2 more", fresh.Message)
+	assert.Equal(t, "samples arrive, but not from every pod; pod a: refused; pod b: refused; pod c: refused; and 2 more",
+		fresh.Message)
 
-	s.Err, s.NewestSample = &snapshot.Unavailable{Reason: snapshot.SourceFailing, Message: "none of 5 ready pods can be read: refused"}, time.Time{}
+	s.Err, s.NewestSample = &snapshot.Unavailable{Reason: snapshot.SourceFailing,
+		Message: "none of 5 ready pods can be read: refused"}, time.Time{}
 	status = statusOf(&v1alpha1.PredictedMetric{}, problem{}, s, true, now)
 	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionSamplesFresh} {
-		assert.Equal(t, "none of 5 ready pods can be read: refused", meta.FindStatusCondition(status.Conditions, kind).Message, "once")
+		assert.Equal(t, "none of 5 ready pods can be read: refused",
+			meta.FindStatusCondition(status.Conditions, kind).Message, "once")
 	}
 }
 
@@ -203,16 +225,20 @@ func TestHorizonSufficient(t *testing.T) {
 	assert.Equal(t, metav1.ConditionTrue, c.Status)
 	assert.Equal(t, "CoversStartup", c.Reason)
 
-	c = of(pipeline.Forecast{Horizon: 55 * time.Second, HorizonNeeded: 230500 * time.Millisecond, HorizonLimit: pipeline.LimitedByMax}, nil)
+	c = of(pipeline.Forecast{Horizon: 55 * time.Second, HorizonNeeded: 230500 * time.Millisecond,
+		HorizonLimit: pipeline.LimitedByMax}, nil)
 	assert.Equal(t, metav1.ConditionFalse, c.Status)
 	assert.Equal(t, "LimitedByMax", c.Reason)
-	assert.Equal(t, "the forecast looks 55s ahead, pods need 3m51s until they take load: set horizon.max to 3m36s or more", c.Message)
+	assert.Equal(t, "the forecast looks 55s ahead, pods need 3m51s until they take load: set horizon.max to 3m36s or more",
+		c.Message)
 
 	c = of(pipeline.Forecast{
-		Horizon: 195 * time.Second, HorizonNeeded: 195 * time.Second, HorizonLimit: pipeline.LimitedByWindow, Window: 90 * time.Second, WindowNeeded: 156 * time.Second,
+		Horizon: 195 * time.Second, HorizonNeeded: 195 * time.Second, HorizonLimit: pipeline.LimitedByWindow,
+		Window: 90 * time.Second, WindowNeeded: 156 * time.Second,
 	}, nil)
 	assert.Equal(t, "LimitedByWindow", c.Reason)
-	assert.Equal(t, "the window of 1m30s is too short for a horizon of 3m15s, which needs 2m36s: leave holt out, whose window does not grow", c.Message)
+	assert.Equal(
+		t, "the window of 1m30s is too short for a horizon of 3m15s, which needs 2m36s: leave holt out, whose window does not grow", c.Message)
 	assert.Equal(t, "LimitedByWindow", of(pipeline.Forecast{}, lost).Reason, "stays while there is no forecast")
 }
 
@@ -229,7 +255,8 @@ func TestForecastSkillful(t *testing.T) {
 	}
 	assert.Empty(t, of(snapshot.Accuracy{}), "nothing is known yet")
 	assert.Empty(t, of(day(10*time.Minute, 9)), "that may be chance")
-	assert.Empty(t, of(snapshot.Accuracy{LastDay: pipeline.Score{Judged: time.Hour}}), "on a load that never changes the present is exact")
+	assert.Empty(t, of(snapshot.Accuracy{LastDay: pipeline.Score{Judged: time.Hour}}),
+		"on a load that never changes the present is exact")
 	assert.Equal(t, "True BetterThanPresent", of(day(time.Hour, 2.1)))
 	assert.Equal(t, "False WorseThanPresent", of(day(time.Hour, 2.3)))
 }
@@ -246,7 +273,8 @@ func TestSamplesSufficient(t *testing.T) {
 	assert.Equal(t, "True SamplesDenseEnough", of(time.Second, time.Second, 45*time.Second))
 	assert.Equal(t, "True SamplesDenseEnough", of(5*time.Second, 6*time.Second, 45*time.Second))
 	assert.Equal(t, "False SamplesTooSparse", of(15*time.Second, 8*time.Second, 45*time.Second))
-	assert.Equal(t, "True SamplesDenseEnough", of(15*time.Second, 8*time.Second, 90*time.Second), "a longer horizon bears it")
+	assert.Equal(t, "True SamplesDenseEnough",
+		of(15*time.Second, 8*time.Second, 90*time.Second), "a longer horizon bears it")
 	assert.Equal(t, "False SamplesTooSparse", of(15*time.Second, 8*time.Second, 45*time.Second))
 	assert.Equal(t, "False SamplesTooSparse", of(15*time.Second, 8*time.Second, 0), "stays while there is no forecast")
 	for _, c := range pm.Status.Conditions {
@@ -312,7 +340,8 @@ func TestStatusInDryRun(t *testing.T) {
 	assert.Empty(t, s.DrivenBy)
 
 	h.Err = &snapshot.Unavailable{Reason: snapshot.Stale, Message: "old"}
-	assert.Equal(t, "False Stale", conditionsOf(statusOf(&v1alpha1.PredictedMetric{}, problem{}, withPublished(h), true, now))["Ready"])
+	assert.Equal(t, "False Stale",
+		conditionsOf(statusOf(&v1alpha1.PredictedMetric{}, problem{}, withPublished(h), true, now))["Ready"])
 }
 
 // withPublished returns a snapshot that was published now.

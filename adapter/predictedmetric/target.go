@@ -39,26 +39,31 @@ const scaleTimeout = 10 * time.Second
 func (s *Scales) get(ctx context.Context, namespace string, ref v1alpha1.ScaleTargetRef) (target, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
-		return target{}, fmt.Errorf("spec.scaleTargetRef.apiVersion: %q: must be GROUP/VERSION, such as apps/v1", ref.APIVersion)
+		return target{}, fmt.Errorf("spec.scaleTargetRef.apiVersion: %q: must be GROUP/VERSION, such as apps/v1",
+			ref.APIVersion)
 	}
 	mapping, err := s.Mapper.RESTMapping(gv.WithKind(ref.Kind).GroupKind(), gv.Version)
 	if err != nil {
-		return target{}, fmt.Errorf("spec.scaleTargetRef: the cluster has no kind %s in %s: %w", ref.Kind, ref.APIVersion, err)
+		return target{}, fmt.Errorf("spec.scaleTargetRef: the cluster has no kind %s in %s: %w",
+			ref.Kind, ref.APIVersion, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, scaleTimeout)
 	defer cancel()
 	found, err := s.Client.Scales(namespace).Get(ctx, mapping.Resource.GroupResource(), ref.Name, metav1.GetOptions{})
 	if err != nil {
-		return target{}, fmt.Errorf("spec.scaleTargetRef: the scale of %s %s/%s cannot be read: %w", ref.Kind, namespace, ref.Name, err)
+		return target{}, fmt.Errorf("spec.scaleTargetRef: the scale of %s %s/%s cannot be read: %w",
+			ref.Kind, namespace, ref.Name, err)
 	}
 	t, err := parseScale(found, ref)
 	t.mapping = mapping
 	return t, err
 }
 
-// watchedTarget returns a target of a kind that is always watched, from the cache of the watch: thousands at a start cost no
-// requests. It is not found while the cache lacks it, while changes are not seen, or where the scale has the better error.
-func (r *Reconciler) watchedTarget(ctx context.Context, namespace string, ref v1alpha1.ScaleTargetRef) (t target, found bool) {
+// watchedTarget returns a target of a kind that is always watched, from the cache of the watch:
+// thousands at a start cost no requests. It is not found while the cache lacks it, while changes
+// are not seen, or where the scale has the better error.
+func (r *Reconciler) watchedTarget(ctx context.Context, namespace string,
+	ref v1alpha1.ScaleTargetRef) (t target, found bool) {
 	kind := watchedKinds[kindOf(ref)]
 	if kind == nil || !r.Watches.Lost(kindOf(ref)).IsZero() {
 		return target{}, false
@@ -99,9 +104,11 @@ func stripTarget(o any) (any, error) {
 	replicas, selector := scaleOf(o)
 	switch o := o.(type) {
 	case *appsv1.Deployment:
-		return &appsv1.Deployment{ObjectMeta: stripMeta(o), Spec: appsv1.DeploymentSpec{Replicas: replicas, Selector: selector}}, nil
+		return &appsv1.Deployment{ObjectMeta: stripMeta(o),
+			Spec: appsv1.DeploymentSpec{Replicas: replicas, Selector: selector}}, nil
 	case *appsv1.StatefulSet:
-		return &appsv1.StatefulSet{ObjectMeta: stripMeta(o), Spec: appsv1.StatefulSetSpec{Replicas: replicas, Selector: selector}}, nil
+		return &appsv1.StatefulSet{ObjectMeta: stripMeta(o),
+			Spec: appsv1.StatefulSetSpec{Replicas: replicas, Selector: selector}}, nil
 	}
 	return o, nil
 }
@@ -115,11 +122,13 @@ func stripMeta(o client.Object) metav1.ObjectMeta {
 
 func parseScale(found *autoscalingv1.Scale, ref v1alpha1.ScaleTargetRef) (target, error) {
 	if found.Status.Selector == "" {
-		return target{}, fmt.Errorf("the scale of %s %s has no selector in its status: its pods cannot be found", ref.Kind, ref.Name)
+		return target{}, fmt.Errorf("the scale of %s %s has no selector in its status: its pods cannot be found", ref.Kind,
+			ref.Name)
 	}
 	selector, err := labels.Parse(found.Status.Selector)
 	if err != nil {
-		return target{}, fmt.Errorf("the scale of %s %s has the selector %q in its status: %w", ref.Kind, ref.Name, found.Status.Selector, err)
+		return target{}, fmt.Errorf("the scale of %s %s has the selector %q in its status: %w", ref.Kind,
+			ref.Name, found.Status.Selector, err)
 	}
 	return target{replicas: found.Spec.Replicas, selector: selector}, nil
 }

@@ -64,17 +64,21 @@ func TestTargetsThatAreWatchedCostNoReads(t *testing.T) {
 
 func TestWatchedTargetHasWhatItsScaleHas(t *testing.T) {
 	d := deployment("checkout", 4)
-	d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "canary", Operator: metav1.LabelSelectorOpDoesNotExist}}
-	s := &appsv1.StatefulSet{ObjectMeta: d.ObjectMeta, Spec: appsv1.StatefulSetSpec{Replicas: d.Spec.Replicas, Selector: d.Spec.Selector}}
+	d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "canary",
+		Operator: metav1.LabelSelectorOpDoesNotExist}}
+	s := &appsv1.StatefulSet{ObjectMeta: d.ObjectMeta,
+		Spec: appsv1.StatefulSetSpec{Replicas: d.Spec.Replicas, Selector: d.Spec.Selector}}
 	c := withTargets(t, d, s)
 	for _, kind := range []string{"Deployment", "StatefulSet"} {
-		found, ok := c.watchedTarget(t.Context(), key.Namespace, v1alpha1.ScaleTargetRef{APIVersion: "apps/v1", Kind: kind, Name: "checkout"})
+		found, ok := c.watchedTarget(t.Context(), key.Namespace,
+			v1alpha1.ScaleTargetRef{APIVersion: "apps/v1", Kind: kind, Name: "checkout"})
 		require.True(t, ok, kind)
 		assert.Equal(t, int32(4), found.replicas)
 		assert.Equal(t, "app=checkout,!canary", found.selector.String())
 	}
 	for _, ref := range []v1alpha1.ScaleTargetRef{
-		{APIVersion: "apps/v1", Kind: "Deployment", Name: "another"}, {APIVersion: "example.com/v1", Kind: "Game", Name: "checkout"},
+		{APIVersion: "apps/v1", Kind: "Deployment", Name: "another"},
+		{APIVersion: "example.com/v1", Kind: "Game", Name: "checkout"},
 	} {
 		_, ok := c.watchedTarget(t.Context(), key.Namespace, ref)
 		assert.False(t, ok, ref)

@@ -29,7 +29,8 @@ const (
 	checkPeriod = 2 * time.Second
 	// refreshPeriod is how often numbers alone are written.
 	refreshPeriod = 15 * time.Second
-	// refreshesPerSecond bounds the load on the API server: many PredictedMetrics are refreshed less often each, and never all at once.
+	// refreshesPerSecond bounds the load on the API server: many PredictedMetrics are refreshed less
+	// often each, and never all at once.
 	refreshesPerSecond = 10
 )
 
@@ -45,7 +46,7 @@ type Writer struct {
 
 	written   map[types.UID]time.Time
 	refreshes int // how many more there may be in this check
-	turns     share.Turns
+	rotation  share.Turns
 	reports   map[types.UID]*reports
 }
 
@@ -60,30 +61,32 @@ func (w *Writer) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			if err := w.writeAll(ctx, share.Spread(ctx, checkPeriod)); err != nil && ctx.Err() == nil {
+			if err := w.writeDueStatuses(ctx, share.Spread(ctx, checkPeriod)); err != nil && ctx.Err() == nil {
 				klog.FromContext(ctx).Error(err, "Cannot write the status of PredictedMetrics; trying again", "in", checkPeriod)
 			}
 		}
 	}
 }
 
-// maxCheck ends a check that takes long, because many statuses are urgent: in the next one each namespace has its turn again.
+// maxCheck ends a check that takes long, because many statuses are urgent: in the next one each
+// namespace has its turn again.
 const maxCheck = 2 * checkPeriod
 
 // checkedAtOnce is how many statuses are checked one after the other without a pause.
 const checkedAtOnce = 16
 
-// writeAll checks every status. Namespaces take turns, each with those first that were written the longest ago. It waits before each
-// part, with the share of those that came before.
-func (w *Writer) writeAll(ctx context.Context, wait func(share float64) time.Duration) error {
+// writeDueStatuses checks every status. Namespaces take turns, each with those first that were
+// written the longest ago. It waits before each part, with the share of those that came before.
+func (w *Writer) writeDueStatuses(ctx context.Context, wait func(share float64) time.Duration) error {
 	metrics, err := w.Metrics()
 	if err != nil {
 		return err
 	}
 	period := max(refreshPeriod, time.Duration(len(metrics))*time.Second/refreshesPerSecond)
 	w.refreshes = int((time.Duration(len(metrics))*checkPeriod + period - 1) / period)
-	slices.SortStableFunc(metrics, func(a, b *v1alpha1.PredictedMetric) int { return w.written[a.UID].Compare(w.written[b.UID]) })
-	share.Order(&w.turns, metrics, func(pm *v1alpha1.PredictedMetric) string { return pm.Namespace })
+	slices.SortStableFunc(metrics,
+		func(a, b *v1alpha1.PredictedMetric) int { return w.written[a.UID].Compare(w.written[b.UID]) })
+	share.Order(&w.rotation, metrics, func(pm *v1alpha1.PredictedMetric) string { return pm.Namespace })
 	present := make(map[types.UID]time.Time, len(metrics))
 	for _, pm := range metrics {
 		present[pm.UID] = w.written[pm.UID]
@@ -102,7 +105,7 @@ func (w *Writer) writeAll(ctx context.Context, wait func(share float64) time.Dur
 		}
 		tried, err := w.write(ctx, pm, period)
 		if tried {
-			w.turns.Take(pm.Namespace)
+			w.rotation.Take(pm.Namespace)
 			present[pm.UID] = w.Now()
 		}
 		errs = append(errs, err)
@@ -112,9 +115,11 @@ func (w *Writer) writeAll(ctx context.Context, wait func(share float64) time.Dur
 	return errors.Join(errs...)
 }
 
-// write updates one status and its events: at once if a condition or the decision has changed, else once a period, or later if as many
-// were refreshed in this check as may be. One that cannot be written has been tried too: others would wait for it.
-func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period time.Duration) (tried bool, err error) {
+// write updates one status and its events: at once if a condition or the decision has changed, else
+// once a period, or later if as many were refreshed in this check as may be. One that cannot be
+// written has been tried too: others would wait for it.
+func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric,
+	period time.Duration) (tried bool, err error) {
 	now := w.Now()
 	key := client.ObjectKeyFromObject(pm)
 	s, known := w.Reconciler.Forecaster.Get(key)
@@ -158,7 +163,8 @@ func ignoreConflict(err error) error {
 // urgent returns whether more than numbers has changed.
 func urgent(before, after *v1alpha1.PredictedMetricStatus) bool {
 	if decided(before.LastDecision, after.LastDecision) || before.ObservedGeneration != after.ObservedGeneration ||
-		!slices.Equal(before.ActiveSchedules, after.ActiveSchedules) || before.Autoscaler != after.Autoscaler || (before.CapacityBuffer == nil) != (after.CapacityBuffer == nil) || len(before.Conditions) > len(after.Conditions) {
+		!slices.Equal(before.ActiveSchedules, after.ActiveSchedules) || before.Autoscaler != after.Autoscaler ||
+		(before.CapacityBuffer == nil) != (after.CapacityBuffer == nil) || len(before.Conditions) > len(after.Conditions) {
 		return true
 	}
 	for _, c := range after.Conditions {
@@ -174,7 +180,8 @@ func urgent(before, after *v1alpha1.PredictedMetricStatus) bool {
 func (w *Writer) record(ctx context.Context, before, after *v1alpha1.PredictedMetric, ready int) {
 	log := klog.FromContext(ctx).WithValues("predictedmetric", client.ObjectKeyFromObject(after))
 	if d := after.Status.LastDecision; decided(before.Status.LastDecision, d) {
-		log.Info("Decided", "action", d.Action, "desired", d.Desired, "reason", d.Reason, "message", d.Message, "ready", ready, "dryRun", after.Spec.DryRun)
+		log.Info("Decided", "action", d.Action, "desired", d.Desired, "reason", d.Reason, "message", d.Message, "ready",
+			ready, "dryRun", after.Spec.DryRun)
 		note := d.Message
 		if after.Spec.DryRun {
 			note = "in dry run: " + note
@@ -200,7 +207,8 @@ const (
 	repeatPeriod = 10 * time.Minute
 )
 
-// grace returns for how long a reason of Ready=False gets no Warning, and whether it ever gets one.
+// grace returns the time for which a reason of Ready=False gets no Warning, and whether it ever gets
+// one.
 func grace(reason string) (wait time.Duration, warns bool) {
 	switch reason {
 	case string(snapshot.InvalidSpec), string(snapshot.SourceFailing), string(snapshot.Stale), string(snapshot.BadSamples):
@@ -214,7 +222,7 @@ func grace(reason string) (wait time.Duration, warns bool) {
 	}
 }
 
-// reports is what events have been made of the condition Ready of one PredictedMetric.
+// reports records the events that were written about the condition Ready of one PredictedMetric.
 type reports struct {
 	reason string               // of the condition now
 	since  time.Time            // since when it has this reason
@@ -222,7 +230,8 @@ type reports struct {
 	served bool                 // the last event was of a forecast that is served
 }
 
-// report makes an event of the condition Ready once its grace has passed, each cause once: a healthy start has no Warning.
+// report makes an event of the condition Ready once its grace has passed, each cause once: a
+// healthy start has no Warning.
 func (w *Writer) report(pm *v1alpha1.PredictedMetric, status *v1alpha1.PredictedMetricStatus, now time.Time) {
 	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	if c == nil || c.Status == metav1.ConditionUnknown {

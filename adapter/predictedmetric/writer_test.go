@@ -92,7 +92,8 @@ func TestEachCauseWarnsOnce(t *testing.T) {
 		reason snapshot.Reason
 		after  time.Duration
 	}{
-		{snapshot.InvalidSpec, 0}, {snapshot.SourceFailing, 0}, {snapshot.Stale, 0}, {snapshot.BadSamples, 0}, {snapshot.PodsUnreadable, faultGrace},
+		{snapshot.InvalidSpec, 0}, {snapshot.SourceFailing, 0}, {snapshot.Stale, 0}, {snapshot.BadSamples, 0},
+		{snapshot.PodsUnreadable, faultGrace},
 		{snapshot.WaitingForSamples, startGrace}, {snapshot.WarmingUp, startGrace},
 	} {
 		t.Run(string(c.reason), func(t *testing.T) {
@@ -142,14 +143,16 @@ func TestWriterWritesStatus(t *testing.T) {
 	w := newWriter(c, keeptest.Metrics(t, c), clock)
 	write := func() v1alpha1.PredictedMetricStatus {
 		t.Helper()
-		require.NoError(t, w.writeAll(t.Context(), atOnce))
+		require.NoError(t, w.writeDueStatuses(t.Context(), atOnce))
 		var stored v1alpha1.PredictedMetric
 		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(pm), &stored))
 		return stored.Status
 	}
 	assert.Equal(t, "Unknown Pending", conditionsOf(write())["Ready"])
-	w.Reconciler.Forecaster.Reject(client.ObjectKeyFromObject(pm), forecaster.Config{}, errors.New("spec.threshold: 0: must be above 0"))
-	w.Reconciler.problems.m.Store(client.ObjectKeyFromObject(pm), problem{err: errors.New("spec.threshold: 0: must be above 0")})
+	w.Reconciler.Forecaster.Reject(client.ObjectKeyFromObject(pm), forecaster.Config{},
+		errors.New("spec.threshold: 0: must be above 0"))
+	w.Reconciler.problems.m.Store(client.ObjectKeyFromObject(pm),
+		problem{err: errors.New("spec.threshold: 0: must be above 0")})
 	at = at.Add(checkPeriod)
 	status := write()
 	assert.Equal(t, "False InvalidSpec", conditionsOf(status)["Ready"], "a changed condition is urgent")
@@ -168,21 +171,24 @@ func TestWriterPausesBetweenParts(t *testing.T) {
 	}
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	w := newWriter(fake.NewClientBuilder().WithScheme(scheme).Build(), func() ([]*v1alpha1.PredictedMetric, error) { return many, nil }, time.Now)
+	w := newWriter(fake.NewClientBuilder().WithScheme(scheme).Build(),
+		func() ([]*v1alpha1.PredictedMetric, error) { return many, nil }, time.Now)
 	var shares []float64
 	ctx, cancel := context.WithCancel(t.Context())
-	require.NoError(t, w.writeAll(ctx, func(share float64) time.Duration { shares = append(shares, share); return 0 }))
+	require.NoError(t, w.writeDueStatuses(ctx,
+		func(share float64) time.Duration { shares = append(shares, share); return 0 }))
 	assert.Equal(t, []float64{0, 0.4, 0.8}, shares)
 	cancel()
-	assert.ErrorIs(t, w.writeAll(ctx, atOnce), context.Canceled)
+	assert.ErrorIs(t, w.writeDueStatuses(ctx, atOnce), context.Canceled)
 }
 
-// Numbers alone are refreshed evenly: also where all became known in one moment, where a write takes long, and where some are refused.
+// Numbers alone are refreshed evenly: also where all became known in one moment, where a write
+// takes long, and where some are refused.
 func TestWriterRefreshesEvenly(t *testing.T) {
 	for name, c := range map[string]struct {
 		metrics, refused int
 		takes            time.Duration
-		each             time.Duration // between two refreshes of one, at the most
+		each             time.Duration // between two refreshes of one, at most
 	}{
 		"few":     {10, 0, 0, refreshPeriod + checkPeriod},
 		"many":    {1000, 0, 0, 102 * time.Second},
@@ -196,7 +202,8 @@ func TestWriterRefreshesEvenly(t *testing.T) {
 			require.NoError(t, v1alpha1.AddToScheme(scheme))
 			refreshed := map[string]time.Time{} // of those that are not refused
 			inCheck := 0
-			patch := func(_ context.Context, _ client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+			patch := func(_ context.Context, _ client.Client, _ string, o client.Object, _ client.Patch,
+				_ ...client.SubResourcePatchOption) error {
 				inCheck++
 				at = at.Add(c.takes)
 				if _, taken := refreshed[o.GetName()]; !taken {
@@ -206,7 +213,8 @@ func TestWriterRefreshesEvenly(t *testing.T) {
 				return nil
 			}
 			var present []*v1alpha1.PredictedMetric
-			w := newWriter(fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: patch}).Build(),
+			w := newWriter(fake.NewClientBuilder().WithScheme(
+				scheme).WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: patch}).Build(),
 				func() ([]*v1alpha1.PredictedMetric, error) { return slices.Clone(present), nil }, func() time.Time { return at })
 			for i := range c.metrics {
 				pm := predictedMetric()
@@ -222,7 +230,7 @@ func TestWriterRefreshesEvenly(t *testing.T) {
 			for at.Sub(begun) < 10*time.Minute {
 				inCheck = 0
 				next := at.Add(checkPeriod)
-				if err := w.writeAll(t.Context(), atOnce); c.refused == 0 {
+				if err := w.writeDueStatuses(t.Context(), atOnce); c.refused == 0 {
 					require.NoError(t, err)
 				}
 				require.LessOrEqual(t, inCheck, max(2, refreshesPerSecond*int(checkPeriod/time.Second)))
@@ -252,7 +260,8 @@ func TestUrgentStatusesOfANamespaceHoldUpNoOther(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	written := now
-	patch := func(_ context.Context, _ client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+	patch := func(_ context.Context, _ client.Client, _ string, o client.Object, _ client.Patch,
+		_ ...client.SubResourcePatchOption) error {
 		at = at.Add(10 * time.Millisecond)
 		if o.GetNamespace() == victim.Namespace {
 			assert.LessOrEqual(t, at.Sub(written), maxCheck+checkPeriod)
@@ -260,11 +269,12 @@ func TestUrgentStatusesOfANamespaceHoldUpNoOther(t *testing.T) {
 		}
 		return nil // the objects stay as they are: each status is urgent again
 	}
-	w := newWriter(fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: patch}).Build(),
+	w := newWriter(fake.NewClientBuilder().WithScheme(
+		scheme).WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: patch}).Build(),
 		func() ([]*v1alpha1.PredictedMetric, error) { return slices.Clone(all), nil }, func() time.Time { return at })
 	w.Events = events.NewFakeRecorder(100_000)
 	for range 20 {
-		require.NoError(t, w.writeAll(t.Context(), atOnce))
+		require.NoError(t, w.writeDueStatuses(t.Context(), atOnce))
 		at = at.Add(checkPeriod)
 	}
 	assert.LessOrEqual(t, at.Sub(written), maxCheck+checkPeriod)
@@ -274,7 +284,8 @@ func TestEventsOfDecisionsNameDryRun(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	w := &Writer{Events: recorder}
 	before, after := predictedMetric(), predictedMetric()
-	after.Status.LastDecision = &v1alpha1.LastDecision{Action: "ScaleUp", Reason: "AboveThreshold", Desired: 6, Message: "6 replicas instead of 4"}
+	after.Status.LastDecision = &v1alpha1.LastDecision{Action: "ScaleUp", Reason: "AboveThreshold", Desired: 6,
+		Message: "6 replicas instead of 4"}
 	w.record(t.Context(), before, after, 4)
 	assert.Equal(t, "Normal AboveThreshold 6 replicas instead of 4", <-recorder.Events)
 	after.Spec.DryRun = true
@@ -306,7 +317,8 @@ func TestWriterDoesNotOverwriteAnother(t *testing.T) {
 // Parts that the status has of objects are written at once when they come or go.
 func TestStatusOfObjectsIsUrgent(t *testing.T) {
 	before := &v1alpha1.PredictedMetricStatus{
-		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionAutoscalerReady, Status: metav1.ConditionTrue, Reason: "AsRecommended"}},
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionAutoscalerReady,
+			Status: metav1.ConditionTrue, Reason: "AsRecommended"}},
 	}
 	assert.False(t, urgent(before, before.DeepCopy()))
 	for _, change := range []func(*v1alpha1.PredictedMetricStatus){
@@ -337,7 +349,7 @@ func TestStatusHasTheObjectsOfKeepers(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pm).WithStatusSubresource(pm).Build()
 	w := newWriter(c, keeptest.Metrics(t, c), func() time.Time { return now })
 	w.Keepers = []keep.Runner{kept{"checkout"}}
-	require.NoError(t, w.writeAll(t.Context(), atOnce))
+	require.NoError(t, w.writeDueStatuses(t.Context(), atOnce))
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(pm), pm))
 	assert.Equal(t, "checkout", pm.Status.Autoscaler)
 }

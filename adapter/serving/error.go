@@ -23,7 +23,7 @@ const (
 	Internal    Class = "Internal"    // the value cannot be expressed
 )
 
-// Reasons of errors, beside the snapshot.Reasons.
+// Reasons of errors in addition to the snapshot.Reasons.
 const (
 	ReasonUnknownMetric   = "UnknownMetric"
 	ReasonNotFound        = "NotFound"
@@ -31,13 +31,14 @@ const (
 	ReasonNoForecast      = "NoForecast"      // for a cause that has no snapshot.Reason
 	ReasonScaleUnreadable = "ScaleUnreadable" // the replicas of the target are not known
 	ReasonOutOfRange      = "OutOfRange"      // the value does not fit into milli-units
-	ReasonDryRun          = "DryRun"          // there may be a value, and nobody is to act on it
+	ReasonDryRun          = "DryRun"          // there may be a value, but it must not be acted on
 )
 
 // Reasons returns every reason that an Error may have, in an order that stays the same.
 func Reasons() []string {
 	reasons := []string{
-		ReasonUnknownMetric, ReasonNotFound, ReasonAmbiguous, ReasonNoForecast, ReasonOutOfRange, ReasonScaleUnreadable, ReasonDryRun,
+		ReasonUnknownMetric, ReasonNotFound, ReasonAmbiguous, ReasonNoForecast, ReasonOutOfRange,
+		ReasonScaleUnreadable, ReasonDryRun,
 	}
 	for _, r := range snapshot.Reasons() {
 		reasons = append(reasons, string(r))
@@ -63,8 +64,8 @@ func AsError(err error) *Error {
 	return &Error{Class: Internal, Reason: ReasonNoForecast, Message: err.Error()}
 }
 
-// Check returns why a snapshot has no forecast to serve now, as an *Error, or nil if it has one. In dry run a forecast is shown, and
-// not served: Read sees to that.
+// Check returns why a snapshot has no forecast to serve now, as an *Error, or nil if it has one. In
+// dry run a forecast is shown, and not served: Read sees to that.
 func Check(s *snapshot.Snapshot, now time.Time) error {
 	var why *snapshot.Unavailable
 	switch {
@@ -90,18 +91,21 @@ func stale(s *snapshot.Snapshot, what string, at, now time.Time) error {
 		what, coarse(now.Sub(at)), at.UTC().Format(time.RFC3339), s.StaleAfter))
 }
 
-// notJoined is the error of a decision that has not been joined with those of the target yet, which takes less than a second.
+// notJoined is the error of a decision that has not been joined with those of the target yet, which
+// takes less than a second.
 func notJoined(s *snapshot.Snapshot) error {
 	return unavailable(s, ReasonNoForecast, "the number of replicas is not decided yet")
 }
 
 func dryRun(s *snapshot.Snapshot) error {
-	return unavailable(s, ReasonDryRun, "spec.dryRun is true, so no value is served; set it to false to have its forecast acted on")
+	return unavailable(s, ReasonDryRun,
+		"spec.dryRun is true, so no value is served; set it to false to have its forecast acted on")
 }
 
 func noReadyPods(s *snapshot.Snapshot) error {
-	return unavailable(s, string(snapshot.NoReadyPods), fmt.Sprintf("%s %s has no ready pod to divide the load by; %s with a target of type AverageValue needs none",
-		s.TargetKind, s.TargetName, LoadTotal))
+	return unavailable(s, string(snapshot.NoReadyPods),
+		fmt.Sprintf("%s %s has no ready pod to divide the load by; %s with a target of type AverageValue needs none",
+			s.TargetKind, s.TargetName, LoadTotal))
 }
 
 func podsLost(s *snapshot.Snapshot) error {
@@ -111,26 +115,30 @@ func podsLost(s *snapshot.Snapshot) error {
 }
 
 func noReplicas(s *snapshot.Snapshot) error {
-	return unavailable(s, ReasonScaleUnreadable, fmt.Sprintf("the scale of %s %s has been unreadable since %s, so no number of replicas can be decided; %s does not need it",
-		s.TargetKind, s.TargetName, s.ReplicasLost.UTC().Format(time.RFC3339), LoadTotal))
+	return unavailable(s, ReasonScaleUnreadable,
+		fmt.Sprintf("the scale of %s %s has been unreadable since %s, so no number of replicas can be decided; %s does not need it",
+			s.TargetKind, s.TargetName, s.ReplicasLost.UTC().Format(time.RFC3339), LoadTotal))
 }
 
 // unavailable is the error of a PredictedMetric that has no value at the moment.
 func unavailable(s *snapshot.Snapshot, reason, why string) error {
 	return &Error{
 		Class: Unavailable, Reason: reason, Name: s.Metric.Name,
-		Message: fmt.Sprintf("PredictedMetric %s: %s (details: kubectl describe predictedmetric -n %s %s)", s.Metric, why, s.Metric.Namespace, s.Metric.Name),
+		Message: fmt.Sprintf("PredictedMetric %s: %s (details: kubectl describe predictedmetric -n %s %s)", s.Metric, why,
+			s.Metric.Namespace, s.Metric.Name),
 	}
 }
 
 func outOfRange(s *snapshot.Snapshot, metric string, err error) error {
 	return &Error{
 		Class: Internal, Reason: ReasonOutOfRange, Name: s.Metric.Name,
-		Message: fmt.Sprintf("PredictedMetric %s: %s cannot be expressed in milli-units: %v; scale the metric", s.Metric, metric, err),
+		Message: fmt.Sprintf("PredictedMetric %s: %s cannot be expressed in milli-units: %v; scale the metric", s.Metric,
+			metric, err),
 	}
 }
 
-// noTarget is the error of a PredictedMetric whose threshold is not known: its spec was rejected, or read by nobody yet.
+// noTarget is the error of a PredictedMetric whose threshold is not known: its spec was rejected,
+// or not read yet.
 func noTarget(s *snapshot.Snapshot, metric string, err error) error {
 	if why, ok := errors.AsType[*snapshot.Unavailable](s.Err); ok {
 		return unavailable(s, string(why.Reason), "there is no target: "+why.Message)
@@ -164,7 +172,8 @@ func unknownMetric(name string) error {
 func notFound(q Query, present []snapshot.Snapshot) error {
 	has := "the namespace has none"
 	if len(present) > 0 {
-		has = fmt.Sprintf("the namespace has %s; the labels to select by are %s, %s and %s", names(present), LabelMetric, LabelKind, LabelTarget)
+		has = fmt.Sprintf("the namespace has %s; the labels to select by are %s, %s and %s", names(present),
+			LabelMetric, LabelKind, LabelTarget)
 	}
 	return &Error{
 		Class: NotFound, Reason: ReasonNotFound,
@@ -194,8 +203,8 @@ func names(snapshots []snapshot.Snapshot) string {
 	return strings.Join(listed, ", ")
 }
 
-// coarse rounds an age down to a coarse step. An age that changed with each read would rewrite the status and the events
-// of the HPA each time.
+// coarse rounds an age down to a coarse step. An age that changed with each read would rewrite the
+// status and the events of the HPA each time.
 func coarse(age time.Duration) string {
 	rounded := time.Duration(0)
 	for _, step := range []time.Duration{

@@ -1,6 +1,6 @@
-// Package serving holds what the doors share: the APIs through which Foresail serves forecasts to autoscalers. A door
-// translates requests of its protocol into a Query, and the Items or the *Error of the answer back. It needs this package
-// and package snapshot alone.
+// Package serving holds what the doors share: the APIs through which Foresail serves forecasts to
+// autoscalers. A door translates requests of its protocol into a Query, and the Items or the *Error
+// of the answer back. It needs this package and package snapshot alone.
 //
 // Three metrics exist. Each PredictedMetric has one item of each, in its own namespace, labelled with its name
 // (predictedmetric) and with the kind and the name of its scale target (kind, target). τ is the threshold, N(A_ω, τ)
@@ -10,16 +10,17 @@
 //	predicted_load        τ·N(A_ω, τ)/R  for an HPA target of type Value and value τ
 //	predicted_replicas    N*             for an HPA target of type AverageValue, value 1 and tolerance 0
 //
-// While method Adaptive takes the present count for good enough, τ times that count takes the place of τ·N(A_ω, τ).
+// While method Adaptive finds the present count acceptable, the value is τ times that count in place of τ·N(A_ω, τ).
 //
 // N* is the largest that any PredictedMetric of the target desires; see snapshot.Combined.
 //
 // # Values
 //
-// Values are whole milli-units, and the HPA divides them by its target in whole milli-units. N(A_ω, τ) is rounded up to
-// three significant digits (to thousandths at the finest, to whole instances at the coarsest) before it is multiplied by
-// τ, so that jitter does not rewrite the status of the HPA. The result of the HPA is still ⌈N(A_ω, τ)⌉, as the pipeline
-// rounds it. A threshold finer than a milli-unit counts as the next whole one, as it does in the HPA's target.
+// Values are whole milli-units, and the HPA divides them by its target in whole milli-units. N(A_ω,
+// τ) is rounded up to three significant digits (to thousandths at the finest, to whole instances at
+// the coarsest) before it is multiplied by τ, so that jitter does not rewrite the status of the
+// HPA. The result of the HPA is still ⌈N(A_ω, τ)⌉, as the pipeline rounds it. A threshold finer
+// than a milli-unit counts as the next whole one, as it does in the HPA's target.
 //
 // predicted_load_total loses nothing to milli-units. predicted_load does: its result is exact while R is less than τ in
 // milli-units, and above that up to ⌈R/τ in milli-units⌉ instances too high, never too low. A metric whose threshold is
@@ -28,9 +29,10 @@
 //
 // # Errors
 //
-// An autoscaler does not check how old a value is, so the age is checked at each read, by the clock of the reader. A
-// missing value is an error and never a number or an empty list. The HPA copies messages into its conditions and events,
-// so the message of one cause stays the same: ages in it are coarse.
+// An autoscaler does not check how old a value is, so the age is checked at each read, by the clock
+// of the reader. A missing value is an error and never a number or an empty list. The HPA copies
+// messages into its conditions and events, so the message of one cause stays the same: ages in it
+// are coarse.
 package serving
 
 import (
@@ -79,10 +81,11 @@ type Item struct {
 	Timestamp time.Time // of the newest sample; not in the future, even if the clock of a pod is ahead
 }
 
-// Read returns the item of the one PredictedMetric of the namespace that the selector matches, or an *Error. Where it matches
-// several, autoscalers would add their values up. Two of one target would count its load twice, and whoever may create
-// PredictedMetrics in the namespace could raise what an HPA reads. Those in dry run are not there beside one that is not, and have
-// no value themselves.
+// Read returns the item of the one PredictedMetric of the namespace that the selector matches, or
+// an *Error. Where it matches several, autoscalers would add their values up. Two of one target
+// would count its load twice, and every user who may create PredictedMetrics in the namespace could
+// raise the value that an HPA reads. A PredictedMetric in dry run has no value, and is ignored if another one of the
+// target is not in dry run.
 func Read(reader Reader, q Query) (Item, error) {
 	s, err := q.one(reader)
 	if err != nil {
@@ -115,8 +118,8 @@ func (q Query) one(reader Reader) (*snapshot.Snapshot, error) {
 	return &found[0], nil
 }
 
-// find returns the snapshots that the selector matches. A selector that names the PredictedMetric, as nearly all do, is one
-// lookup.
+// find returns the snapshots that the selector matches. A selector that names the PredictedMetric,
+// as nearly all do, is one lookup.
 func (q *Query) find(reader Reader) []snapshot.Snapshot {
 	var candidates []snapshot.Snapshot
 	if name, named := q.Selector.RequiresExactMatch(LabelMetric); named {

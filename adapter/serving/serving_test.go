@@ -52,13 +52,15 @@ func TestReadReturnsTheItem(t *testing.T) {
 
 func TestByName(t *testing.T) {
 	assert.Equal(t, "predictedmetric=a", ByName("a").String())
-	item, err := Read(servingtest.NewMemory(servingtest.Healthy("a", "x"), servingtest.Healthy("b", "x")), Query{Namespace: "shop", Selector: ByName("b"), Metric: Load, Now: servingtest.Now})
+	item, err := Read(servingtest.NewMemory(servingtest.Healthy("a", "x"), servingtest.Healthy("b", "x")),
+		Query{Namespace: "shop", Selector: ByName("b"), Metric: Load, Now: servingtest.Now})
 	require.NoError(t, err)
 	assert.Equal(t, "b", item.Labels[LabelMetric])
 }
 
 func TestTimestampsAreNotInTheFuture(t *testing.T) {
-	ahead := servingtest.Changed(servingtest.Healthy("a", "x"), func(s *snapshot.Snapshot) { s.NewestSample = servingtest.Now.Add(time.Second) })
+	ahead := servingtest.Changed(servingtest.Healthy("a", "x"),
+		func(s *snapshot.Snapshot) { s.NewestSample = servingtest.Now.Add(time.Second) })
 	item, err := read(servingtest.NewMemory(ahead), LoadTotal, "")
 	require.NoError(t, err)
 	assert.Equal(t, servingtest.Now, item.Timestamp)
@@ -69,7 +71,8 @@ func TestSelectors(t *testing.T) {
 		servingtest.Healthy("cart-cpu", "cart"),
 		servingtest.Healthy("cart-elu", "cart"),
 		servingtest.Changed(servingtest.Healthy("db-elu", "db"), func(s *snapshot.Snapshot) { s.TargetKind = "StatefulSet" }),
-		servingtest.Changed(servingtest.Healthy("cart-elu", "cart"), func(s *snapshot.Snapshot) { s.Metric.Namespace = "other" }),
+		servingtest.Changed(servingtest.Healthy("cart-elu", "cart"),
+			func(s *snapshot.Snapshot) { s.Metric.Namespace = "other" }),
 	)
 	all := []string{"cart-cpu", "cart-elu", "db-elu"}
 	for selector, want := range map[string][]string{
@@ -116,7 +119,8 @@ func TestSelectors(t *testing.T) {
 	})
 }
 
-// Whoever tries a second PredictedMetric in dry run must not take the metric away from an HPA that selects by the target.
+// A user who tries a second PredictedMetric in dry run must not take the metric away from an HPA that
+// selects by the target.
 func TestDryRunsMakeNoSelectorAmbiguous(t *testing.T) {
 	dry := func(name string) snapshot.Snapshot {
 		return servingtest.Changed(servingtest.Healthy(name, "cart"), func(s *snapshot.Snapshot) { s.DryRun = true })
@@ -157,8 +161,9 @@ func TestErrors(t *testing.T) {
 			message: `the selector "predictedmetric=a" in namespace "shop" matches no PredictedMetric: the namespace has none`,
 		},
 		{
-			name: "no match", held: []snapshot.Snapshot{servingtest.Healthy("b", "x"), servingtest.Healthy("a", "x")}, selector: "predictedmetric=c",
-			class: NotFound, reason: ReasonNotFound,
+			name: "no match", held: []snapshot.Snapshot{servingtest.Healthy("b", "x"), servingtest.Healthy("a", "x")},
+			selector: "predictedmetric=c",
+			class:    NotFound, reason: ReasonNotFound,
 			message: `the selector "predictedmetric=c" in namespace "shop" matches no PredictedMetric: the namespace has a, b; the labels to select by are predictedmetric, kind and target`,
 		},
 		{
@@ -167,8 +172,9 @@ func TestErrors(t *testing.T) {
 			message: `the selector "target=none" in namespace "shop" matches no PredictedMetric: the namespace has m-0000, m-0001, m-0002, m-0003, m-0004, 3 more; the labels to select by are predictedmetric, kind and target`,
 		},
 		{
-			name: "several", held: []snapshot.Snapshot{servingtest.Healthy("b", "x"), servingtest.Healthy("a", "x")}, selector: "target=x",
-			class: Invalid, reason: ReasonAmbiguous,
+			name: "several", held: []snapshot.Snapshot{servingtest.Healthy("b", "x"), servingtest.Healthy("a", "x")},
+			selector: "target=x",
+			class:    Invalid, reason: ReasonAmbiguous,
 			message: `the selector "target=x" in namespace "shop" matches 2 PredictedMetrics (a, b), and an HPA would add their values up: select one with predictedmetric=NAME`,
 		},
 		{
@@ -182,7 +188,8 @@ func TestErrors(t *testing.T) {
 			message: "PredictedMetric shop/checkout-elu: spec.dryRun is true, so no value is served; set it to false to have its forecast acted on" + more,
 		},
 		{
-			name: "dry run without a forecast", held: shop(func(s *snapshot.Snapshot) { s.DryRun, s.NewestSample = true, time.Time{} }),
+			name:  "dry run without a forecast",
+			held:  shop(func(s *snapshot.Snapshot) { s.DryRun, s.NewestSample = true, time.Time{} }),
 			class: notNow, reason: ReasonDryRun,
 			message: "PredictedMetric shop/checkout-elu: spec.dryRun is true, so no value is served; set it to false to have its forecast acted on" + more,
 		},
@@ -219,7 +226,8 @@ func TestErrors(t *testing.T) {
 			message: "PredictedMetric shop/checkout-elu: the newest sample is over 30s old (2026-03-01T11:59:18Z), staleAfter is 30s" + more,
 		},
 		{
-			name: "found stale here", held: shop(func(s *snapshot.Snapshot) { s.NewestSample = servingtest.Now.Add(-30*time.Second - 1) }),
+			name:  "found stale here",
+			held:  shop(func(s *snapshot.Snapshot) { s.NewestSample = servingtest.Now.Add(-30*time.Second - 1) }),
 			class: notNow, reason: "Stale",
 			message: "PredictedMetric shop/checkout-elu: the newest sample is over 30s old (2026-03-01T11:59:29Z), staleAfter is 30s" + more,
 		},
@@ -272,7 +280,8 @@ func TestErrors(t *testing.T) {
 }
 
 func TestServesSamplesUpToStaleAfter(t *testing.T) {
-	s := servingtest.Changed(servingtest.Healthy("a", "x"), func(s *snapshot.Snapshot) { s.NewestSample = servingtest.Now.Add(-s.StaleAfter) })
+	s := servingtest.Changed(servingtest.Healthy("a", "x"),
+		func(s *snapshot.Snapshot) { s.NewestSample = servingtest.Now.Add(-s.StaleAfter) })
 	_, err := read(servingtest.NewMemory(s), LoadTotal, "")
 	assert.NoError(t, err)
 }
@@ -294,7 +303,8 @@ func TestValueOfUnknownMetric(t *testing.T) {
 }
 
 func TestTargets(t *testing.T) {
-	for threshold, milli := range map[float64]int64{0.7: 700, 0.007: 7, 0.1 + 0.2: 300, 0.0001: 1, 1e6: 1e9, 12.3456: 12346} {
+	for threshold, milli := range map[float64]int64{0.7: 700, 0.007: 7, 0.1 + 0.2: 300,
+		0.0001: 1, 1e6: 1e9, 12.3456: 12346} {
 		s := servingtest.Changed(servingtest.Healthy("checkout-elu", "checkout"), func(s *snapshot.Snapshot) {
 			s.Threshold, s.Err = threshold, &snapshot.Unavailable{Reason: snapshot.Stale}
 		})
@@ -310,14 +320,18 @@ func TestTargets(t *testing.T) {
 
 func TestTargetsOfSpecsThatHaveNone(t *testing.T) {
 	rejected := servingtest.Changed(servingtest.Healthy("checkout-elu", "checkout"), func(s *snapshot.Snapshot) {
-		s.Threshold, s.Err = 0, &snapshot.Unavailable{Reason: snapshot.InvalidSpec, Message: "spec.window: 1s: must be longer"}
+		s.Threshold, s.Err = 0, &snapshot.Unavailable{Reason: snapshot.InvalidSpec,
+			Message: "spec.window: 1s: must be longer"}
 	})
-	endless := servingtest.Changed(servingtest.Healthy("endless", "checkout"), func(s *snapshot.Snapshot) { s.Threshold = 1e300 })
+	endless := servingtest.Changed(servingtest.Healthy("endless", "checkout"),
+		func(s *snapshot.Snapshot) { s.Threshold = 1e300 })
 	m := servingtest.NewMemory(rejected, endless)
 	for name, want := range map[string]Error{
-		"checkout-elu": {Class: Unavailable, Reason: "InvalidSpec", Message: "PredictedMetric shop/checkout-elu: there is no target: spec.window: 1s: must be longer"},
-		"endless":      {Class: Internal, Reason: ReasonOutOfRange, Message: "PredictedMetric shop/endless: predicted_load_total cannot be expressed in milli-units: the threshold 1e+300"},
-		"other":        {Class: NotFound, Reason: ReasonNotFound, Message: "matches no PredictedMetric"},
+		"checkout-elu": {Class: Unavailable, Reason: "InvalidSpec",
+			Message: "PredictedMetric shop/checkout-elu: there is no target: spec.window: 1s: must be longer"},
+		"endless": {Class: Internal, Reason: ReasonOutOfRange,
+			Message: "PredictedMetric shop/endless: predicted_load_total cannot be expressed in milli-units: the threshold 1e+300"},
+		"other": {Class: NotFound, Reason: ReasonNotFound, Message: "matches no PredictedMetric"},
 	} {
 		_, err := ReadTarget(m, Query{Namespace: "shop", Selector: ByName(name), Metric: LoadTotal, Now: servingtest.Now})
 		got := errorOf(t, err)
@@ -334,7 +348,8 @@ func TestReasonsAreUnique(t *testing.T) {
 }
 
 func TestOnlyLoadPerPodNeedsReadyPods(t *testing.T) {
-	m := servingtest.NewMemory(servingtest.Changed(servingtest.Healthy("a", "x"), func(s *snapshot.Snapshot) { s.Ready = 0 }))
+	m := servingtest.NewMemory(servingtest.Changed(servingtest.Healthy("a", "x"),
+		func(s *snapshot.Snapshot) { s.Ready = 0 }))
 	for _, metric := range []string{LoadTotal, Replicas} {
 		item, err := read(m, metric, "")
 		require.NoError(t, err)
@@ -343,7 +358,8 @@ func TestOnlyLoadPerPodNeedsReadyPods(t *testing.T) {
 }
 
 func TestOnlyReplicasNeedTheScale(t *testing.T) {
-	m := servingtest.NewMemory(servingtest.Changed(servingtest.Healthy("a", "x"), func(s *snapshot.Snapshot) { s.ReplicasLost = s.At.Add(-time.Hour) }))
+	m := servingtest.NewMemory(servingtest.Changed(servingtest.Healthy("a", "x"),
+		func(s *snapshot.Snapshot) { s.ReplicasLost = s.At.Add(-time.Hour) }))
 	for _, metric := range []string{LoadTotal, Load} {
 		_, err := read(m, metric, "")
 		require.NoError(t, err)

@@ -50,9 +50,9 @@ func Value(metric string, s *snapshot.Snapshot) (milli int64, err error) {
 	}
 }
 
-// Target returns the target in milli-units by which an HPA divides a metric of one PredictedMetric, of the type that the package
-// comment names. It follows from the spec alone, so it is there without a forecast; without a valid threshold there is none.
-// Errors are of type *Error.
+// Target returns the target in milli-units by which an HPA divides a metric of one PredictedMetric,
+// of the type that the package comment names. It follows from the spec alone, so it is there
+// without a forecast; without a valid threshold there is none. Errors are of type *Error.
 func Target(metric string, s *snapshot.Snapshot) (milli int64, err error) {
 	switch metric {
 	case LoadTotal, Load:
@@ -74,7 +74,8 @@ type demand struct {
 	threshold  int64 // per instance, in milli-units
 }
 
-// slack is by how much a number of instances may exceed a whole number and still count as that; the pipeline has the same.
+// slack is by how much a number of instances may exceed a whole number and still count as that; the
+// pipeline has the same.
 const slack = 1e-9
 
 const (
@@ -84,8 +85,8 @@ const (
 	exact = 1 << 50
 )
 
-// newDemand rounds the number of instances that carry a load up to three significant digits. The steps divide an instance
-// evenly, so ⌈steps/per⌉ is ⌈load/threshold⌉.
+// newDemand rounds the number of instances that carry a load up to three significant digits. The
+// steps divide an instance evenly, so ⌈steps/per⌉ is ⌈load/threshold⌉.
 func newDemand(load, threshold float64) (demand, error) {
 	tau, err := wholeThreshold(threshold)
 	if err != nil {
@@ -108,8 +109,8 @@ func wholeThreshold(threshold float64) (int64, error) {
 	return int64(tau), nil
 }
 
-// thresholdMilli returns the threshold in milli-units as the HPA reads a target of the same value: rounded up, after the
-// error of the conversion from decimal is removed.
+// thresholdMilli returns the threshold in milli-units as the HPA reads a target of the same value:
+// rounded up, after the error of the conversion from decimal is removed.
 func thresholdMilli(threshold float64) float64 {
 	milli := threshold * 1000
 	if whole := math.Round(milli); math.Abs(milli-whole) <= slack*whole {
@@ -118,7 +119,8 @@ func thresholdMilli(threshold float64) float64 {
 	return math.Ceil(milli)
 }
 
-// stepsPerInstance returns a resolution of three significant digits, no finer than a thousandth and no coarser than an instance.
+// stepsPerInstance returns a resolution of three significant digits, no finer than a thousandth and
+// no coarser than an instance.
 func stepsPerInstance(instances float64) int64 {
 	switch {
 	case instances < 1:
@@ -135,8 +137,8 @@ func stepsPerInstance(instances float64) int64 {
 // instances is ⌈steps/per⌉.
 func (d demand) instances() int64 { return ceilDiv(d.steps, d.per) }
 
-// total returns the load in milli-units. ⌈total/threshold⌉ is instances: rounding up to a whole milli-unit cannot pass a
-// multiple of the threshold, which is whole.
+// total returns the load in milli-units. ⌈total/threshold⌉ is instances: rounding up to a whole
+// milli-unit cannot pass a multiple of the threshold, which is whole.
 func (d demand) total() int64 { return below(d.over(d.per)) }
 
 // over returns ⌈steps × threshold/by⌉ for by ≥ per.
@@ -156,8 +158,9 @@ func below(milli int64) int64 {
 	return milli - milli>>40
 }
 
-// perPod returns the load that each of the ready pods would carry, in milli-units. The HPA multiplies it by ready again.
-// Where rounding up by one milli-unit would make that one instance more, it rounds down.
+// perPod returns the load that each of the ready pods would carry, in milli-units. The HPA
+// multiplies it by ready again. Where rounding up by one milli-unit would make that one instance
+// more, it rounds down.
 func (d demand) perPod(ready int64) int64 {
 	v := below(d.over(d.per * ready))
 	required := d.instances()

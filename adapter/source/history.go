@@ -12,15 +12,16 @@ import (
 
 // Historian is a source that knows what a load was before it was followed.
 type Historian interface {
-	// History reads the load of a key, which has been set, over a span that ends minutes ago. What was read before an error is returned
-	// with it. Errors are ErrAmbiguous if it cannot be known which part of what is stored was load of the target.
+	// History reads the load of a key, which has been set, over a span that ends minutes ago. What was
+	// read before an error is returned with it. Errors are ErrAmbiguous if it cannot be known which
+	// part of the stored load was that of the target.
 	History(ctx context.Context, key types.NamespacedName, p *pipeline.Params, span time.Duration) (History, error)
 }
 
-// ErrAmbiguous is of a history of which nobody can say what of it was load of the target.
-var ErrAmbiguous = errors.New("what is stored cannot be told from the load of others")
+// ErrAmbiguous is returned if a history cannot be separated from the load of other targets.
+var ErrAmbiguous = errors.New("the stored load cannot be separated from the load of others")
 
-// History is what a load was, by the minute.
+// History is the load of a target in the past, by the minute.
 type History struct {
 	Begin   int64 // of the first minute (ms)
 	Minutes []pipeline.Minute
@@ -28,7 +29,7 @@ type History struct {
 	Queries int
 }
 
-// Known is for how long the load is known.
+// Known returns the time for which the load is known.
 func (h *History) Known() time.Duration {
 	known := time.Duration(0)
 	for _, m := range h.Minutes {

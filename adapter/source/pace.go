@@ -24,8 +24,8 @@ func UntilNext(now, phase, interval time.Duration) time.Duration {
 	return interval - ((now-phase)%interval+interval)%interval
 }
 
-// Backoff returns the wait after the n-th failure in a row, counted from 1: it doubles from the first one up to a limit,
-// but is never less than the first.
+// Backoff returns the wait after the n-th failure in a row, counted from 1: it doubles from the
+// first one up to a limit, but is never less than the first.
 func Backoff(n int, first, limit time.Duration) time.Duration {
 	wait := first
 	for i := 1; i < n && wait < limit; i++ {

@@ -15,9 +15,12 @@ func TestRate(t *testing.T) {
 		readings, want []pipeline.Sample // times in ms
 	}{
 		"one reading tells nothing": {[]pipeline.Sample{{T: 1000, V: 5}}, nil},
-		"increase per second":       {[]pipeline.Sample{{T: 1000, V: 5}, {T: 3000, V: 9}}, []pipeline.Sample{{T: 3000, V: 2}}},
-		"reset":                     {[]pipeline.Sample{{T: 1000, V: 5}, {T: 2000, V: 3}}, []pipeline.Sample{{T: 2000, V: 3}}},
-		"late and twice":            {[]pipeline.Sample{{T: 2000, V: 5}, {T: 1000, V: 4}, {T: 2000, V: 5}, {T: 3000, V: 6}}, []pipeline.Sample{{T: 3000, V: 1}}},
+		"increase per second": {[]pipeline.Sample{{T: 1000, V: 5}, {T: 3000, V: 9}},
+			[]pipeline.Sample{{T: 3000, V: 2}}},
+		"reset": {[]pipeline.Sample{{T: 1000, V: 5}, {T: 2000, V: 3}},
+			[]pipeline.Sample{{T: 2000, V: 3}}},
+		"late and twice": {[]pipeline.Sample{{T: 2000, V: 5}, {T: 1000, V: 4}, {T: 2000, V: 5}, {T: 3000, V: 6}},
+			[]pipeline.Sample{{T: 3000, V: 1}}},
 		"clock set back": {
 			[]pipeline.Sample{{T: 100_000, V: 5}, {T: 40_000, V: 6}, {T: 41_000, V: 8}, {T: 42_000, V: 11}},
 			[]pipeline.Sample{{T: 41_000, V: 2}, {T: 42_000, V: 3}},
@@ -45,11 +48,13 @@ type answered struct{ t, late, counted int64 }
 // the answer.
 func TestRateOfAnswersThatWereLate(t *testing.T) {
 	for name, c := range map[string][]answered{
-		"the value is of the request":      {{1000, 1, 1000}, {4970, 2970, 2000}, {5000, 1, 5000}, {6000, 1, 6000}},
-		"the value is of the answer":       {{1000, 1, 1000}, {4970, 2970, 4970}, {5000, 1, 5000}, {6000, 1, 6000}},
-		"the first one":                    {{3970, 2970, 1000}, {4000, 1, 4000}, {5000, 1, 5000}, {6000, 1, 6000}},
-		"all of them, by turns":            {{2000, 1000, 1000}, {3000, 1000, 3000}, {4000, 1000, 3000}, {5000, 1000, 5000}, {6000, 1000, 5000}, {8000, 1000, 8000}},
-		"two servers that scrape together": {{1000, 0, 1000}, {1011, 0, 4000}, {11_000, 0, 11_000}, {11_011, 0, 13_900}, {21_000, 0, 21_000}},
+		"the value is of the request": {{1000, 1, 1000}, {4970, 2970, 2000}, {5000, 1, 5000}, {6000, 1, 6000}},
+		"the value is of the answer":  {{1000, 1, 1000}, {4970, 2970, 4970}, {5000, 1, 5000}, {6000, 1, 6000}},
+		"the first one":               {{3970, 2970, 1000}, {4000, 1, 4000}, {5000, 1, 5000}, {6000, 1, 6000}},
+		"all of them, by turns": {{2000, 1000, 1000}, {3000, 1000, 3000}, {4000, 1000, 3000}, {5000, 1000, 5000},
+			{6000, 1000, 5000}, {8000, 1000, 8000}},
+		"two servers that scrape together": {{1000, 0, 1000}, {1011, 0, 4000}, {11_000, 0, 11_000},
+			{11_011, 0, 13_900}, {21_000, 0, 21_000}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r Rate
@@ -95,7 +100,7 @@ func TestRateAfterAReset(t *testing.T) {
 }
 
 // TestRatesOfInexactTimes has scrapes that take up to a time, the counter of which is read at any moment of it. A rate
-// is off by half at the most.
+// is off by half at most.
 func TestRatesOfInexactTimes(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 35))

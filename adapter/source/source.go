@@ -29,8 +29,8 @@ const WholeTarget = ""
 // Sink takes the samples that a source reads for one PredictedMetric. Implementations are safe for concurrent use and
 // return at once.
 type Sink interface {
-	// Append adds samples of one instance (by the ID that package podtracker gives it, or WholeTarget), in any order. The caller
-	// may use the slice again when it returns.
+	// Append adds samples of one instance (by the ID that package podtracker gives it, or
+	// WholeTarget), in any order. The caller may use the slice again when it returns.
 	Append(instance string, samples ...pipeline.Sample)
 	// Fail reports that an instance could not be read. It changes no data; status and metrics show it.
 	Fail(instance string, err error)
@@ -38,7 +38,7 @@ type Sink interface {
 	SourceFailed(err error)
 }
 
-// Refuser is a Sink that may refuse all samples for now, so that reading any would be in vain.
+// Refuser is a Sink that may refuse all samples for now, so that reading is unnecessary.
 type Refuser interface {
 	Refuses() bool
 }
@@ -52,7 +52,8 @@ func Refuses(s Sink) bool {
 // Direct is a Sink that finds an instance once, for sources that bring a few samples of many instances at a time.
 type Direct interface {
 	Sink
-	// Receiver returns where the samples of one instance go. It stays good for as long as the Sink, and may be used concurrently.
+	// Receiver returns where the samples of one instance go. It stays good for as long as the Sink,
+	// and may be used concurrently.
 	Receiver(instance string) Receiver
 }
 
@@ -97,13 +98,14 @@ type Registration struct {
 	AddFlags func(*pflag.FlagSet)
 	// AddTestOptions adds values that only tests change, of the environment variable FORESAIL_TEST_OPTIONS. nil = none.
 	AddTestOptions func(*pflag.FlagSet)
-	// Validate returns what is wrong with the flags, as joined *pipeline.FieldErrors. It changes nothing. nil = nothing is.
+	// Validate returns what is wrong with the flags, as joined *pipeline.FieldErrors. It changes
+	// nothing. nil = nothing is.
 	Validate func() error
 	// New returns the source, which the flags have configured.
 	New func(Environment) (Source, error)
 }
 
-// Environment is what all sources are given.
+// Environment holds the dependencies that all sources receive.
 type Environment struct {
 	Cluster    *rest.Config
 	HTTPClient *http.Client // for requests to the cluster
@@ -143,7 +145,8 @@ func check(registered []Registration, fields []string) error {
 	for _, r := range registered {
 		switch {
 		case !slices.Contains(fields, r.Name):
-			errs = append(errs, fmt.Errorf("source %s: registered, but spec.source has no such field: must be one of %s", r.Name, strings.Join(fields, ", ")))
+			errs = append(errs, fmt.Errorf("source %s: registered, but spec.source has no such field: must be one of %s",
+				r.Name, strings.Join(fields, ", ")))
 		case seen[r.Name]:
 			errs = append(errs, fmt.Errorf("source %s: registered twice", r.Name))
 		}
@@ -158,7 +161,8 @@ func check(registered []Registration, fields []string) error {
 }
 
 // Apply has the one source that a spec selects, defaults filled in, feed a sink, and no other.
-func (s Set) Apply(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, fleet *podtracker.TargetPods, sink Sink) error {
+func (s Set) Apply(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec,
+	fleet *podtracker.TargetPods, sink Sink) error {
 	name := spec.Source.Name()
 	s.removeExcept(key, name)
 	selected := s[name]

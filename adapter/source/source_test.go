@@ -29,7 +29,8 @@ func (f *fake) Remove(key types.NamespacedName) { delete(f.keys, key) }
 func (f *fake) Run(context.Context) error { return nil }
 
 func registration(name string) Registration {
-	return Registration{Name: name, New: func(Environment) (Source, error) { return &fake{keys: map[types.NamespacedName]bool{}}, nil }}
+	return Registration{Name: name,
+		New: func(Environment) (Source, error) { return &fake{keys: map[types.NamespacedName]bool{}}, nil }}
 }
 
 func registrations() (all []Registration) {

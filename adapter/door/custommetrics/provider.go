@@ -1,8 +1,10 @@
-// Package custommetrics serves forecasts to HorizontalPodAutoscalers through custom.metrics.k8s.io: as Object metrics, whose
-// described object is a PredictedMetric. It is for clusters in which another server has external.metrics.k8s.io.
+// Package custommetrics serves forecasts to HorizontalPodAutoscalers through custom.metrics.k8s.io:
+// as Object metrics, whose described object is a PredictedMetric. It is for clusters in which
+// another server has external.metrics.k8s.io.
 //
-// The name of the object selects, and nothing else does: a read of several objects at once, or with a selector of the metric, is
-// refused. Values and errors are those of package serving, the same as of any other door.
+// The name of the object selects, and nothing else does: a read of several objects at once, or with
+// a selector of the metric, is refused. Values and errors are those of package serving, the same as
+// of any other door.
 package custommetrics
 
 import (
@@ -61,9 +63,10 @@ func (p *Provider) ListAllMetrics() []provider.CustomMetricInfo {
 	return infos
 }
 
-// GetMetricByName returns a metric of the PredictedMetric of a name. Without one, or with one that has no value, it returns an
-// error that carries a metav1.Status.
-func (p *Provider) GetMetricByName(ctx context.Context, name types.NamespacedName, info provider.CustomMetricInfo, selector labels.Selector) (*custom_metrics.MetricValue, error) {
+// GetMetricByName returns a metric of the PredictedMetric of a name. Without one, or with one that
+// has no value, it returns an error that carries a metav1.Status.
+func (p *Provider) GetMetricByName(ctx context.Context, name types.NamespacedName, info provider.CustomMetricInfo,
+	selector labels.Selector) (*custom_metrics.MetricValue, error) {
 	start := p.clock()
 	query := serving.Query{Namespace: name.Namespace, Selector: serving.ByName(name.Name), Metric: info.Metric, Now: start}
 	item, err := p.read(query, info, selector)
@@ -82,7 +85,8 @@ func (p *Provider) GetMetricByName(ctx context.Context, name types.NamespacedNam
 }
 
 // GetMetricBySelector refuses to read several objects at once. No HPA does so for an Object metric.
-func (p *Provider) GetMetricBySelector(_ context.Context, namespace string, _ labels.Selector, info provider.CustomMetricInfo, _ labels.Selector) (*custom_metrics.MetricValueList, error) {
+func (p *Provider) GetMetricBySelector(_ context.Context, namespace string, _ labels.Selector,
+	info provider.CustomMetricInfo, _ labels.Selector) (*custom_metrics.MetricValueList, error) {
 	start := p.clock()
 	err := check(info)
 	if err == nil {
@@ -91,7 +95,8 @@ func (p *Provider) GetMetricBySelector(_ context.Context, namespace string, _ la
 	return nil, p.observe(info.Metric, err, start)
 }
 
-func (p *Provider) read(query serving.Query, info provider.CustomMetricInfo, selector labels.Selector) (serving.Item, error) {
+func (p *Provider) read(query serving.Query, info provider.CustomMetricInfo,
+	selector labels.Selector) (serving.Item, error) {
 	if err := check(info); err != nil {
 		return serving.Item{}, err
 	}

@@ -33,7 +33,8 @@ func of(metric string) provider.CustomMetricInfo {
 	return provider.CustomMetricInfo{GroupResource: described(), Namespaced: true, Metric: metric}
 }
 
-func get(p *Provider, name string, info provider.CustomMetricInfo, selector labels.Selector) (*custom_metrics.MetricValue, error) {
+func get(p *Provider, name string, info provider.CustomMetricInfo,
+	selector labels.Selector) (*custom_metrics.MetricValue, error) {
 	return p.GetMetricByName(context.Background(), types.NamespacedName{Namespace: "shop", Name: name}, info, selector)
 }
 
@@ -41,7 +42,8 @@ func get(p *Provider, name string, info provider.CustomMetricInfo, selector labe
 func TestValues(t *testing.T) {
 	m := servingtest.NewMemory(servingtest.Healthy("checkout-elu", "checkout"), servingtest.Healthy("other", "checkout"))
 	p := newTestProvider(m)
-	for metric, want := range map[string]string{serving.LoadTotal: "10010m", serving.Load: "1001m", serving.Replicas: "14"} {
+	for metric, want := range map[string]string{serving.LoadTotal: "10010m",
+		serving.Load: "1001m", serving.Replicas: "14"} {
 		t.Run(metric, func(t *testing.T) {
 			got, err := get(p, "checkout-elu", of(metric), labels.Everything())
 			require.NoError(t, err)
@@ -53,7 +55,8 @@ func TestValues(t *testing.T) {
 			assert.Equal(t, metav1.NewTime(servingtest.Now.Add(-2*time.Second)), got.Timestamp)
 			assert.Nil(t, got.WindowSeconds)
 
-			item, err := serving.Read(m, serving.Query{Namespace: "shop", Selector: serving.ByName("checkout-elu"), Metric: metric, Now: servingtest.Now})
+			item, err := serving.Read(m,
+				serving.Query{Namespace: "shop", Selector: serving.ByName("checkout-elu"), Metric: metric, Now: servingtest.Now})
 			require.NoError(t, err)
 			assert.Equal(t, item.Milli, got.Value.MilliValue())
 		})
@@ -61,11 +64,13 @@ func TestValues(t *testing.T) {
 }
 
 func TestErrorsHaveTheSentenceOfEveryDoor(t *testing.T) {
-	waiting := servingtest.Changed(servingtest.Healthy("waiting", "x"), func(s *snapshot.Snapshot) { s.NewestSample = time.Time{} })
+	waiting := servingtest.Changed(servingtest.Healthy("waiting", "x"),
+		func(s *snapshot.Snapshot) { s.NewestSample = time.Time{} })
 	stale := servingtest.Changed(servingtest.Healthy("stale", "x"), func(s *snapshot.Snapshot) {
 		s.At, s.NewestSample = s.At.Add(-time.Minute), s.NewestSample.Add(-time.Minute)
 	})
-	large := servingtest.Changed(servingtest.Healthy("large", "y"), func(s *snapshot.Snapshot) { s.Forecast.ServedLoad = 1e300 })
+	large := servingtest.Changed(servingtest.Healthy("large", "y"),
+		func(s *snapshot.Snapshot) { s.Forecast.ServedLoad = 1e300 })
 	dry := servingtest.Changed(servingtest.Healthy("dry", "z"), func(s *snapshot.Snapshot) { s.DryRun = true })
 	m := servingtest.NewMemory(waiting, stale, large, dry)
 	for _, c := range []struct {
@@ -82,7 +87,8 @@ func TestErrorsHaveTheSentenceOfEveryDoor(t *testing.T) {
 		t.Run(c.name+" "+c.metric, func(t *testing.T) {
 			p := newTestProvider(m)
 			_, err := get(p, c.name, of(c.metric), labels.Everything())
-			_, same := serving.Read(m, serving.Query{Namespace: "shop", Selector: serving.ByName(c.name), Metric: c.metric, Now: servingtest.Now})
+			_, same := serving.Read(m,
+				serving.Query{Namespace: "shop", Selector: serving.ByName(c.name), Metric: c.metric, Now: servingtest.Now})
 			require.Error(t, same)
 			require.EqualError(t, err, same.Error())
 			var status apierrors.APIStatus
@@ -110,7 +116,8 @@ func TestWhatIsNotServedIsRefusedInWords(t *testing.T) {
 		counted []string
 	}{
 		"a metric of another kind": {func(p *Provider) error {
-			_, err := get(p, "web-1", provider.CustomMetricInfo{GroupResource: pods, Namespaced: true, Metric: serving.LoadTotal}, labels.Everything())
+			_, err := get(p, "web-1",
+				provider.CustomMetricInfo{GroupResource: pods, Namespaced: true, Metric: serving.LoadTotal}, labels.Everything())
 			return err
 		}, http.StatusNotFound, `there are no metrics of "pods": must be a PredictedMetric of foresail.dev/v1alpha1, whose metrics are predicted_load_total, predicted_load, predicted_replicas`,
 			[]string{kubeapi.OtherMetric, serving.ReasonUnknownMetric}},
@@ -122,12 +129,14 @@ func TestWhatIsNotServedIsRefusedInWords(t *testing.T) {
 		"a selector of the metric": {func(p *Provider) error {
 			_, err := get(p, "a", of(serving.LoadTotal), byLabel)
 			return err
-		}, http.StatusBadRequest, `the metric selector "predictedmetric=a" must be left out: the described object names the PredictedMetric`,
+		}, http.StatusBadRequest,
+			`the metric selector "predictedmetric=a" must be left out: the described object names the PredictedMetric`,
 			[]string{serving.LoadTotal, ReasonInvalidRead}},
 		"several at once": {func(p *Provider) error {
 			_, err := p.GetMetricBySelector(context.Background(), "shop", byLabel, of(serving.Replicas), labels.Everything())
 			return err
-		}, http.StatusBadRequest, `predicted_replicas of all PredictedMetrics in namespace "shop" at once is not served: name one of them instead of *`,
+		}, http.StatusBadRequest,
+			`predicted_replicas of all PredictedMetrics in namespace "shop" at once is not served: name one of them instead of *`,
 			[]string{serving.Replicas, ReasonInvalidRead}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -63,8 +63,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkViewers has ten viewers ask at once for what they look at, over HTTP: each for a page of the fleet and for one
-// PredictedMetric with its hour, as when it is opened.
+// BenchmarkViewers has ten viewers ask at once for what they look at, over HTTP: each for a page of
+// the fleet and for one PredictedMetric with its hour, as when it is opened.
 func BenchmarkViewers(b *testing.B) {
 	for _, c := range []struct{ name, path string }{
 		{"fleet", "?limit=50&sort=load&order=desc"},

@@ -1,5 +1,6 @@
-// Package dashboard is the door of `foresail dashboard`: JSON about every PredictedMetric, and the last hour of each. Answers come
-// from published snapshots, and cost the same however many people look.
+// Package dashboard is the door of `foresail dashboard`: JSON about every PredictedMetric, and the
+// last hour of each. Answers come from published snapshots, and cost the same however many people
+// look.
 //
 //	GET /dashboard/v1/metrics                     a page of all PredictedMetrics, filtered and sorted: Fleet
 //	GET /dashboard/v1/metrics/{namespace}/{name}  one of them with its history: Detail
@@ -25,12 +26,12 @@ import (
 )
 
 const (
-	// Path is what Handler serves, with all that is below it.
+	// Path is the path that Handler serves, with everything below it.
 	Path = "/dashboard/"
 	// MetricsPath is the path of the Fleet. MetricsPath + "/" + NAMESPACE + "/" + NAME is that of a Detail.
 	MetricsPath = Path + "v1/metrics"
 
-	// fleetAge is for how long readers share what was computed for one of them.
+	// fleetAge is the time for which readers share a computed fleet.
 	fleetAge = time.Second
 )
 
@@ -40,8 +41,8 @@ type Reader interface {
 	Get(metric types.NamespacedName) (snapshot.Snapshot, bool)
 	// All returns the snapshots of all, in any order.
 	All() []snapshot.Snapshot
-	// Trace returns how the newest forecast came about, nil if it is not known or not known yet, and false if there is no such
-	// PredictedMetric. Who asks again in a second gets the next one.
+	// Trace returns how the newest forecast came about, nil if it is not known or not known yet, and
+	// false if there is no such PredictedMetric. Who asks again in a second gets the next one.
 	Trace(metric types.NamespacedName) (*snapshot.Trace, bool)
 }
 
@@ -51,7 +52,9 @@ type Dashboard struct {
 	now     func() time.Time
 	history *history
 
-	mu      sync.Mutex // of what is below; held while rows are made, so that concurrent readers make them once
+	// guards the fields below; held while rows are computed, so that concurrent readers compute them
+	// once
+	mu      sync.Mutex
 	rows    []Row
 	summary Summary
 	made    time.Time
@@ -99,13 +102,14 @@ func (d *Dashboard) serveFleet(w http.ResponseWriter, r *http.Request) {
 	if q.shape > 0 {
 		for i := range fleet.Items {
 			item := &fleet.Items[i]
-			item.Shape = shapeOf(d.history.since(types.NamespacedName{Namespace: item.Namespace, Name: item.Name}, 0), q.shape, now)
+			item.Shape = shapeOf(d.history.since(types.NamespacedName{Namespace: item.Namespace, Name: item.Name}, 0),
+				q.shape, now)
 		}
 	}
 	write(w, fleet)
 }
 
-// all returns the rows of all PredictedMetrics, which nobody changes any more, and their summary.
+// all returns the rows of all PredictedMetrics, which are immutable from then on, and their summary.
 func (d *Dashboard) all(now time.Time) ([]Row, Summary) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

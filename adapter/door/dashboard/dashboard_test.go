@@ -33,7 +33,8 @@ func rising(name string) snapshot.Snapshot {
 		s.Forecast.Level, s.Forecast.Total, s.Forecast.PlannedLoad = 2.4, 3.6, 3.8
 		s.Forecast.LoadNow, s.Forecast.LoadPredicted, s.Forecast.Target = 0.6, 0.9, 4
 		s.Forecast.Horizon = 30 * time.Second
-		s.Forecast.Decision = pipeline.Decision{Direction: pipeline.Rising, Desired: 6, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}
+		s.Forecast.Decision = pipeline.Decision{Direction: pipeline.Rising, Desired: 6, Action: pipeline.ScaleUp,
+			Reason: pipeline.AboveThreshold}
 		s.Forecast.Holds = 4.2
 		s.Forecast.Need = pipeline.Need{Load: 3.8, Margin: 0.2, PerInstance: 0.7, Min: 5.33, Max: 5.8}
 		s.Decision = s.Forecast.Decision
@@ -72,16 +73,19 @@ func TestShapeOfTheFleet(t *testing.T) {
 	answer := decoded(t, d.Handler(), MetricsPath)
 	assert.Equal(t, map[string]any{
 		"time": "2026-03-01T12:00:00Z", "matching": 2.0, "offset": 0.0, "limit": 50.0,
-		"summary": map[string]any{"metrics": 2.0, "unavailable": 1.0, "scalingUp": 1.0, "scalingDown": 0.0, "atMaximum": 0.0, "late": 1.0},
+		"summary": map[string]any{"metrics": 2.0, "unavailable": 1.0, "scalingUp": 1.0, "scalingDown": 0.0,
+			"atMaximum": 0.0, "late": 1.0},
 		"items": []any{
 			map[string]any{
-				"namespace": "shop", "name": "cart", "targetKind": "Deployment", "targetName": "cart", "available": false, "reason": "WaitingForSamples",
-				"cause": "no sample has been read yet", "lateKnownSeconds": 0.0, "lateJudged": false,
+				"namespace": "shop", "name": "cart", "targetKind": "Deployment", "targetName": "cart", "available": false,
+				"reason": "WaitingForSamples",
+				"cause":  "no sample has been read yet", "lateKnownSeconds": 0.0, "lateJudged": false,
 				"loadPerPod": nil, "predictedPerPod": nil, "threshold": 0.7, "ready": 10.0, "replicas": nil, "desired": nil,
 				"learnedSeconds": 0.0, "lateRatio": nil, "atMaximumRatio": nil, "lateness": 0.0,
 			},
 			map[string]any{
-				"namespace": "shop", "name": "checkout", "targetKind": "Deployment", "targetName": "checkout", "available": true, "reason": "AboveThreshold",
+				"namespace": "shop", "name": "checkout", "targetKind": "Deployment", "targetName": "checkout",
+				"available": true, "reason": "AboveThreshold",
 				"lateKnownSeconds": 3600.0, "lateJudged": true,
 				"loadPerPod": 0.6, "predictedPerPod": 0.9, "threshold": 0.7, "ready": 4.0, "replicas": 4.0, "desired": 6.0,
 				"learnedSeconds": 7200.0, "lateRatio": 0.02, "atMaximumRatio": 0.0, "lateness": 0.01,
@@ -98,7 +102,8 @@ func TestShapeOfADetail(t *testing.T) {
 	d.now = at(servingtest.Now.Add(5 * time.Second))
 	d.record()
 	m.Publish(servingtest.Changed(rising("checkout"), func(s *snapshot.Snapshot) {
-		s.At, s.NewestSample, s.ReplicasLost = servingtest.Now.Add(10*time.Second), servingtest.Now.Add(8*time.Second), servingtest.Now.Add(-time.Minute)
+		s.At, s.NewestSample, s.ReplicasLost = servingtest.Now.Add(10*time.Second), servingtest.Now.Add(8*time.Second),
+			servingtest.Now.Add(-time.Minute)
 	}))
 	d.now = at(servingtest.Now.Add(10 * time.Second))
 	d.record()
@@ -107,20 +112,26 @@ func TestShapeOfADetail(t *testing.T) {
 	answer := decoded(t, d.Handler(), MetricsPath+"/shop/checkout")
 	const sentence = "6 replicas instead of 4: planned load 3.8 (forecast 3.6 in 30s + margin 0.2) / threshold 0.7 = 5.43 replicas"
 	assert.Equal(t, map[string]any{
-		"at": []any{1772366400.0, 1772366405.0, 1772366410.0}, "level": []any{2.4, nil, 2.4}, "total": []any{3.6, nil, 3.6}, "planned": []any{3.8, nil, 3.8},
-		"capacity": []any{2.8, nil, 2.8}, "loadPerPod": []any{0.6, nil, 0.6}, "predictedPerPod": []any{0.9, nil, 0.9}, "threshold": []any{0.7, 0.7, 0.7},
-		"ready": []any{4.0, 10.0, 4.0}, "replicas": []any{4.0, nil, 4.0}, "desired": []any{6.0, nil, nil}, "horizonSeconds": []any{30.0, 0.0, 30.0},
-		"reason":  []any{"AboveThreshold", "WaitingForSamples", "ScaleUnreadable"},
-		"message": []any{sentence, "no decision: WaitingForSamples", "no decision: ScaleUnreadable"},
+		"at": []any{1772366400.0, 1772366405.0, 1772366410.0}, "level": []any{2.4, nil, 2.4}, "total": []any{3.6, nil, 3.6},
+		"planned":  []any{3.8, nil, 3.8},
+		"capacity": []any{2.8, nil, 2.8}, "loadPerPod": []any{0.6, nil, 0.6}, "predictedPerPod": []any{0.9, nil, 0.9},
+		"threshold": []any{0.7, 0.7, 0.7},
+		"ready":     []any{4.0, 10.0, 4.0}, "replicas": []any{4.0, nil, 4.0}, "desired": []any{6.0, nil, nil},
+		"horizonSeconds": []any{30.0, 0.0, 30.0},
+		"reason":         []any{"AboveThreshold", "WaitingForSamples", "ScaleUnreadable"},
+		"message":        []any{sentence, "no decision: WaitingForSamples", "no decision: ScaleUnreadable"},
 	}, answer["history"])
 	delete(answer, "history")
 	metric, _ := answer["metric"].(map[string]any)
 	assert.Equal(t, "checkout", metric["name"])
 	delete(answer, "metric")
 	assert.Equal(t, map[string]any{
-		"time": "2026-03-01T12:00:10Z", "message": sentence, "targetDesired": 6.0, "drivenBy": "checkout", "metricsOfTarget": 1.0,
-		"level": 2.4, "total": 3.6, "planned": 3.8, "horizonSeconds": 30.0, "startupSeconds": 20.0, "startupsMeasured": 3.0, "source": "pods",
-		"sampleIntervalSeconds": 1.0, "sampleAgeSeconds": 12.0, "unreadablePods": 0.0, "forecastErrorRatio": 0.5, "stepSeconds": 5.0,
+		"time": "2026-03-01T12:00:10Z", "message": sentence, "targetDesired": 6.0,
+		"drivenBy": "checkout", "metricsOfTarget": 1.0,
+		"level": 2.4, "total": 3.6, "planned": 3.8, "horizonSeconds": 30.0, "startupSeconds": 20.0,
+		"startupsMeasured": 3.0, "source": "pods",
+		"sampleIntervalSeconds": 1.0, "sampleAgeSeconds": 12.0, "unreadablePods": 0.0,
+		"forecastErrorRatio": 0.5, "stepSeconds": 5.0,
 	}, answer)
 
 	answer = decoded(t, d.Handler(), MetricsPath+"/shop/checkout?since=1772366405")
@@ -167,15 +178,18 @@ func TestErrorsSayWhatIsAccepted(t *testing.T) {
 		code int
 		text string
 	}{
-		"?state=broken":                       {http.StatusBadRequest, `state: "broken": must be one of down, late, maximum, unavailable, up`},
-		"?sort=size":                          {http.StatusBadRequest, `sort: "size": must be one of desired, late, learned, load, name, predicted, ready, reason, replicas, target, threshold`},
+		"?state=broken": {http.StatusBadRequest,
+			`state: "broken": must be one of down, late, maximum, unavailable, up`},
+		"?sort=size": {http.StatusBadRequest,
+			`sort: "size": must be one of desired, late, learned, load, name, predicted, ready, reason, replicas, target, threshold`},
 		"?order=up":                           {http.StatusBadRequest, `order: "up": must be asc or desc`},
 		"?limit=0":                            {http.StatusBadRequest, `limit: "0": must be a whole number from 1 to 200`},
 		"?limit=201":                          {http.StatusBadRequest, `limit: "201"`},
 		"?offset=-1":                          {http.StatusBadRequest, `offset: "-1"`},
 		"?search=" + strings.Repeat("x", 254): {http.StatusBadRequest, "search: 254 bytes: must be at most 253"},
-		"/shop/checkout?since=today":          {http.StatusBadRequest, `since: "today": must be a time in whole seconds since 1970`},
-		"/shop/cart":                          {http.StatusNotFound, "There is no PredictedMetric shop/cart."},
+		"/shop/checkout?since=today": {http.StatusBadRequest,
+			`since: "today": must be a time in whole seconds since 1970`},
+		"/shop/cart": {http.StatusNotFound, "There is no PredictedMetric shop/cart."},
 	} {
 		code, body := get(t, h, MetricsPath+path)
 		assert.Equal(t, want.code, code, path)
@@ -220,7 +234,8 @@ func fleetOf(t *testing.T, h http.Handler, query string) (f struct {
 func TestPagesHaveAllInOrder(t *testing.T) {
 	const n = 500
 	h := New(servingtest.NewMemory(many(n)...), at(servingtest.Now)).Handler()
-	for _, query := range []string{"sort=name", "sort=name&order=desc", "sort=load", "sort=load&order=desc", "sort=reason"} {
+	for _, query := range []string{"sort=name", "sort=name&order=desc", "sort=load",
+		"sort=load&order=desc", "sort=reason"} {
 		seen := map[string]bool{}
 		var loads []float64
 		var names []string
@@ -257,15 +272,19 @@ func TestPagesHaveAllInOrder(t *testing.T) {
 // What an engineer on call has to look at comes first: broken, without pods, at the maximum, late.
 func TestTroubleComesFirst(t *testing.T) {
 	broken := func(name string, reason snapshot.Reason) snapshot.Snapshot {
-		return servingtest.Changed(unread(name), func(s *snapshot.Snapshot) { s.Err = &snapshot.Unavailable{Reason: reason, Message: "because " + name} })
+		return servingtest.Changed(unread(name),
+			func(s *snapshot.Snapshot) { s.Err = &snapshot.Unavailable{Reason: reason, Message: "because " + name} })
 	}
 	healthy := servingtest.Changed(rising("a-healthy"), func(s *snapshot.Snapshot) { s.Lateness = 0 })
-	young := servingtest.Changed(rising("b-young"), func(s *snapshot.Snapshot) { s.Accuracy.LastDay.Late, s.Accuracy.LastDay.LateKnown = 0.46, time.Minute })
+	young := servingtest.Changed(rising("b-young"),
+		func(s *snapshot.Snapshot) { s.Accuracy.LastDay.Late, s.Accuracy.LastDay.LateKnown = 0.46, time.Minute })
 	full := servingtest.Changed(rising("z-full"), func(s *snapshot.Snapshot) {
 		s.Decision = pipeline.Decision{Desired: 4, Action: pipeline.Hold, Reason: pipeline.AtMaximum}
 	})
-	undecided := servingtest.Changed(rising("y-undecided"), func(s *snapshot.Snapshot) { s.ReplicasLost = s.At.Add(-time.Minute) })
-	d := New(servingtest.NewMemory(healthy, young, full, undecided, rising("k-late"), broken("x-broken", "ScaleUnreadable"), broken("c-none", snapshot.NoReadyPods)), at(servingtest.Now))
+	undecided := servingtest.Changed(rising("y-undecided"),
+		func(s *snapshot.Snapshot) { s.ReplicasLost = s.At.Add(-time.Minute) })
+	d := New(servingtest.NewMemory(healthy, young, full, undecided, rising("k-late"),
+		broken("x-broken", "ScaleUnreadable"), broken("c-none", snapshot.NoReadyPods)), at(servingtest.Now))
 	var names, causes []string
 	for _, item := range fleetOf(t, d.Handler(), "").Items {
 		names = append(names, item.Name)
@@ -298,7 +317,8 @@ func TestShapesHaveTheHighestOfEachInterval(t *testing.T) {
 	items, _ := fleet["items"].([]any)
 	row, _ := items[0].(map[string]any)
 	assert.Equal(t, map[string]any{
-		"from": 1772366400.0, "stepSeconds": 900.0, "load": []any{179.0, 359.0, 539.0, 719.0}, "replicas": []any{1.0, 1.0, 2.0, 2.0},
+		"from": 1772366400.0, "stepSeconds": 900.0, "load": []any{179.0, 359.0, 539.0, 719.0},
+		"replicas": []any{1.0, 1.0, 2.0, 2.0},
 		"forecast": []any{1170.0, 1350.0, 1530.0, 1710.0}, // 30 s later than they were made
 		"capacity": []any{0.7, 0.7, 1.4, 1.4},
 	}, row["shape"])
@@ -317,12 +337,14 @@ func TestFilters(t *testing.T) {
 	h := New(servingtest.NewMemory(list...), at(servingtest.Now)).Handler()
 	for query, want := range map[string]int{
 		"": 100, "?state=unavailable": 10, "?state=down": 1, "?state=maximum": 1, "?state=up": 88, "?state=late": 89,
-		"?search=team-3": 14, "?search=TEAM-3/": 14, "?search=m-0042": 1, "?search=deployment/target-000": 10, "?search=nothing": 0,
+		"?search=team-3": 14, "?search=TEAM-3/": 14, "?search=m-0042": 1,
+		"?search=deployment/target-000": 10, "?search=nothing": 0,
 		"?search=team-3&state=unavailable": 1,
 	} {
 		page := fleetOf(t, h, query)
 		assert.Equal(t, want, page.Matching, query)
-		assert.Equal(t, Summary{Metrics: 100, Unavailable: 10, ScalingUp: 88, ScalingDown: 1, AtMaximum: 1, Late: 89}, page.Summary, query)
+		assert.Equal(t, Summary{Metrics: 100, Unavailable: 10, ScalingUp: 88, ScalingDown: 1, AtMaximum: 1, Late: 89},
+			page.Summary, query)
 	}
 }
 
@@ -362,7 +384,8 @@ func TestViewersShareARound(t *testing.T) {
 	assert.Equal(t, 3, reader.reads, "a clock that is set back")
 }
 
-// In virtual time the ring has the newest hour of each PredictedMetric, in order and at the pace of Step, and then forgets it.
+// In virtual time the ring has the newest hour of each PredictedMetric, in order and at the pace of
+// Step, and then forgets it.
 func TestHistoryHasTheLastHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := servingtest.NewMemory()
@@ -447,7 +470,8 @@ func TestMemoryOfTheHistoryIsBounded(t *testing.T) {
 	for i := range 3 * Kept {
 		r.add(point{at: uint32(i)})
 	}
-	bytes := uintptr(cap(r.blocks))*unsafe.Sizeof(&point{}) + uintptr(len(r.blocks))*unsafe.Sizeof([blockPoints]point{}) + unsafe.Sizeof(r)
+	bytes := uintptr(cap(r.blocks))*unsafe.Sizeof(&point{}) + uintptr(len(
+		r.blocks))*unsafe.Sizeof([blockPoints]point{}) + unsafe.Sizeof(r)
 	assert.LessOrEqual(t, bytes, uintptr(41<<10))
 	assert.Len(t, r.since(0), Kept)
 }
@@ -457,13 +481,15 @@ func TestTextsOfOthersAreClipped(t *testing.T) {
 	long := clip(strings.Repeat("ü", 2000))
 	assert.LessOrEqual(t, len(long), maxMessage)
 	assert.True(t, strings.HasSuffix(long, "ü…"))
-	s := servingtest.Changed(rising("checkout"), func(s *snapshot.Snapshot) { s.SourceErr = &serving.Error{Message: strings.Repeat("x", 5000)} })
+	s := servingtest.Changed(rising("checkout"),
+		func(s *snapshot.Snapshot) { s.SourceErr = &serving.Error{Message: strings.Repeat("x", 5000)} })
 	assert.Len(t, detailOf(&s, nil, servingtest.Now).SourceError, maxMessage)
 }
 
 // A PredictedMetric in dry run is shown with its forecast, and does not count as one that scales.
 func TestDryRunIsShown(t *testing.T) {
-	dry := servingtest.Changed(rising("checkout"), func(s *snapshot.Snapshot) { s.DryRun, s.Combined = true, snapshot.Combined{} })
+	dry := servingtest.Changed(rising("checkout"),
+		func(s *snapshot.Snapshot) { s.DryRun, s.Combined = true, snapshot.Combined{} })
 	d := New(servingtest.NewMemory(dry), at(servingtest.Now))
 	answer := decoded(t, d.Handler(), MetricsPath+"/shop/checkout")
 	assert.Contains(t, answer["message"], "6 replicas instead of 4")

@@ -38,7 +38,7 @@ type Detail struct {
 	History History `json:"history"`
 }
 
-// History has the points of the last hour, or of what was asked for, as columns of equal length.
+// History has the points of the last hour, or of the requested time, as columns of equal length.
 type History struct {
 	At        []uint32 `json:"at"` // seconds since 1970
 	Level     []Number `json:"level"`
@@ -118,7 +118,8 @@ func detailOf(s *snapshot.Snapshot, points []point, now time.Time) Detail {
 		return d
 	}
 	f := &s.Forecast
-	d.Level, d.Total, d.Planned, d.Horizon = Number(f.Level), Number(f.Total), Number(f.PlannedLoad), Number(f.Horizon.Seconds())
+	d.Level, d.Total, d.Planned, d.Horizon = Number(f.Level), Number(f.Total),
+		Number(f.PlannedLoad), Number(f.Horizon.Seconds())
 	return d
 }
 
@@ -151,7 +152,8 @@ func seconds(d time.Duration) Number {
 func historyOf(points []point) History {
 	n := len(points)
 	h := History{
-		At: make([]uint32, n), Level: make([]Number, n), Total: make([]Number, n), Planned: make([]Number, n), Capacity: make([]Number, n),
+		At: make([]uint32, n), Level: make([]Number, n), Total: make([]Number, n),
+		Planned: make([]Number, n), Capacity: make([]Number, n),
 		PerPod: make([]Number, n), Predicted: make([]Number, n), Threshold: make([]Number, n),
 		Ready: make([]Count, n), Replicas: make([]Count, n), Desired: make([]Count, n), Horizon: make([]uint16, n),
 		Reason: make([]string, n), Message: make([]string, n),

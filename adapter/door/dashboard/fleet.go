@@ -53,22 +53,22 @@ type Row struct {
 	Ready      Count  `json:"ready"`    // pods
 	Replicas   Count  `json:"replicas"` // that the target is set to
 	Desired    Count  `json:"desired"`
-	Learned    Number `json:"learnedSeconds"`   // for how long the load has been learned from; 0: not, or not yet
+	Learned    Number `json:"learnedSeconds"`   // time that the load was learned from; 0: none, or none yet
 	Late       Number `json:"lateRatio"`        // the share of the last day with too few pods, though more could have been ordered
 	LateKnown  Number `json:"lateKnownSeconds"` // the part of the last day that Late is about
 	LateJudged bool   `json:"lateJudged"`       // that part is at least lateAfter
 	AtMaximum  Number `json:"atMaximumRatio"`   // the share of the last day in which even the maximum number of pods was too few
-	Lateness   Number `json:"lateness"`         // the share that is asked for; 0: none
+	Lateness   Number `json:"lateness"`         // the requested share; 0: none
 	Shape      *Shape `json:"shape,omitempty"`
 
-	up, down bool
-	rank     int    // by trouble, the worst first
-	name     string // with the namespace
-	sought   string // what a search looks through, in lower case
+	up, down   bool
+	rank       int    // by trouble, the worst first
+	name       string // with the namespace
+	searchText string // what a search looks through, in lower case
 }
 
-// lateAfter is how much of the load must be known before too many late minutes count as trouble. In the first minutes of a new
-// PredictedMetric a single late one is half of them.
+// lateAfter is how much of the load must be known before too many late minutes count as trouble. In
+// the first minutes of a new PredictedMetric a single late one is half of them.
 const lateAfter = time.Hour
 
 // The ranks of rows that are sorted by trouble.
@@ -141,11 +141,12 @@ func rowsOf(all []snapshot.Snapshot, now time.Time) ([]Row, Summary) {
 		r := &rows[i]
 		r.name = r.Namespace + "/" + r.Name
 		r.rank = rankOf(r)
-		r.sought = strings.ToLower(r.name + " " + r.TargetKind + "/" + r.TargetName)
+		r.searchText = strings.ToLower(r.name + " " + r.TargetKind + "/" + r.TargetName)
 	}
 	sum := Summary{
-		Metrics: len(all), Unavailable: countOf(rows, "unavailable"), ScalingUp: countOf(rows, "up"), ScalingDown: countOf(rows, "down"),
-		AtMaximum: countOf(rows, "maximum"), Late: countOf(rows, "late"),
+		Metrics: len(all), Unavailable: countOf(rows, "unavailable"), ScalingUp: countOf(rows, "up"),
+		ScalingDown: countOf(rows, "down"),
+		AtMaximum:   countOf(rows, "maximum"), Late: countOf(rows, "late"),
 	}
 	slices.SortFunc(rows, func(a, b Row) int { return strings.Compare(a.name, b.name) })
 	return rows, sum
@@ -163,7 +164,8 @@ func countOf(rows []Row, state string) (n int) {
 func rowOf(s *snapshot.Snapshot, now time.Time) Row {
 	p := pointOf(s, now)
 	r := Row{
-		Namespace: s.Metric.Namespace, Name: s.Metric.Name, TargetKind: s.TargetKind, TargetName: s.TargetName, Whole: s.Whole, DryRun: s.DryRun,
+		Namespace: s.Metric.Namespace, Name: s.Metric.Name, TargetKind: s.TargetKind, TargetName: s.TargetName,
+		Whole: s.Whole, DryRun: s.DryRun,
 		Available: !math.IsNaN(float64(p.level)), Reason: reasons[p.reason], Cause: causeOf(s, now),
 		Load: Number(p.perPod), Predicted: Number(p.predictedPerPod), Threshold: Number(s.Threshold),
 		Ready: Count(p.ready), Replicas: Count(p.target), Desired: Count(p.desired),
@@ -187,7 +189,7 @@ const (
 	maxSearch              = 253 // the length of a name
 )
 
-// query is what a page of the fleet is asked for by.
+// query holds the parameters of a request for a page of the fleet.
 type query struct {
 	search        string // in lower case
 	state, sort   string
@@ -198,7 +200,8 @@ type query struct {
 
 func parseQuery(values url.Values) (query, error) {
 	q := query{
-		search: strings.ToLower(values.Get("search")), state: values.Get("state"), sort: cmp.Or(values.Get("sort"), sortTrouble),
+		search: strings.ToLower(values.Get("search")), state: values.Get("state"),
+		sort:       cmp.Or(values.Get("sort"), sortTrouble),
 		descending: values.Get("order") == "desc", limit: defaultLimit,
 	}
 	var errs []error
@@ -209,12 +212,14 @@ func parseQuery(values url.Values) (query, error) {
 		errs = append(errs, notOneOf("state", q.state, slices.Collect(maps.Keys(states))))
 	}
 	if texts[q.sort] == nil && numbers[q.sort] == nil {
-		errs = append(errs, notOneOf("sort", q.sort, slices.Concat(slices.Collect(maps.Keys(texts)), slices.Collect(maps.Keys(numbers)))))
+		errs = append(errs, notOneOf("sort", q.sort,
+			slices.Concat(slices.Collect(maps.Keys(texts)), slices.Collect(maps.Keys(numbers)))))
 	}
 	if order := values.Get("order"); order != "" && order != "asc" && order != "desc" {
 		errs = append(errs, fmt.Errorf("order: %q: must be asc or desc", clip(order)))
 	}
-	errs = append(errs, parseNumber(values, "limit", &q.limit, 1, maxLimit), parseNumber(values, "offset", &q.offset, 0, math.MaxInt32),
+	errs = append(errs, parseNumber(values, "limit", &q.limit, 1, maxLimit),
+		parseNumber(values, "offset", &q.offset, 0, math.MaxInt32),
 		parseNumber(values, "shape", &q.shape, 0, maxShape))
 	return q, errors.Join(errs...)
 }
@@ -261,11 +266,11 @@ func (q *query) matches(r *Row) bool {
 	if !states[q.state](r) {
 		return false
 	}
-	return q.search == "" || strings.Contains(r.sought, q.search)
+	return q.search == "" || strings.Contains(r.searchText, q.search)
 }
 
-// order returns how rows compare. It leaves rows of equal values in the order of their names. Those without a value come last in
-// either order.
+// order returns how rows compare. It leaves rows of equal values in the order of their names. Those
+// without a value come last in either order.
 func (q *query) order() func(a, b *Row) int {
 	sign := 1
 	if q.descending {

@@ -25,8 +25,8 @@ const (
 	maxBlocks   = Kept/blockPoints + 1
 )
 
-// point is the state of a PredictedMetric at a time, in 56 bytes: there may be millions. A load that is not known is NaN, a count
-// that is not known is -1.
+// point is the state of a PredictedMetric at a time, in 56 bytes: there may be millions. A load
+// that is not known is NaN, a count that is not known is -1.
 type point struct {
 	at                                             uint32 // seconds since 1970
 	level, total, planned, perPod, predictedPerPod float32
@@ -41,8 +41,10 @@ type point struct {
 
 // reasons are the words of decisions, and those of why there is none.
 var reasons = append([]string{
-	string(pipeline.NoNeed), string(pipeline.TrendRising), string(pipeline.AboveThreshold), string(pipeline.Headroom), string(pipeline.BelowMinimum),
-	string(pipeline.AtMaximum), string(pipeline.ScaleUpPending), string(pipeline.StillOverloaded), string(pipeline.CoolingDown),
+	string(pipeline.NoNeed), string(pipeline.TrendRising), string(pipeline.AboveThreshold), string(pipeline.Headroom),
+	string(pipeline.BelowMinimum),
+	string(pipeline.AtMaximum), string(pipeline.ScaleUpPending), string(pipeline.StillOverloaded),
+	string(pipeline.CoolingDown),
 	string(pipeline.Activated), string(pipeline.Idle), "Unknown",
 }, serving.Reasons()...)
 
@@ -64,7 +66,7 @@ func indexOf(reason string) uint8 {
 	return unknownReason
 }
 
-// pointOf is what is recorded of a snapshot.
+// pointOf returns the recorded part of a snapshot.
 func pointOf(s *snapshot.Snapshot, now time.Time) point {
 	unknown := float32(math.NaN())
 	p := point{
@@ -99,9 +101,12 @@ func (p *point) explain() string {
 		return "no decision: " + reason
 	}
 	r := snapshot.Reasoning{
-		Desired: int(p.desired), Target: int(p.target), Reason: pipeline.Reason(reason), Horizon: time.Duration(p.horizon) * time.Second,
-		Threshold: float64(p.threshold), Each: float64(p.each), Planned: float64(p.planned), Margin: float64(p.margin), Basis: p.basis, Limit: float64(p.limit),
-		Level: float64(p.level), Total: float64(p.total), LoadNow: float64(p.perPod), LoadPredicted: float64(p.predictedPerPod),
+		Desired: int(p.desired), Target: int(p.target), Reason: pipeline.Reason(reason),
+		Horizon:   time.Duration(p.horizon) * time.Second,
+		Threshold: float64(p.threshold), Each: float64(p.each), Planned: float64(p.planned), Margin: float64(p.margin),
+		Basis: p.basis, Limit: float64(p.limit),
+		Level: float64(p.level), Total: float64(p.total), LoadNow: float64(p.perPod),
+		LoadPredicted: float64(p.predictedPerPod),
 	}
 	if r.Basis == pipeline.FromPresent {
 		r.Planned = r.Level + r.Margin // planned is of the horizon, which Holt does not count pods for then

@@ -9,8 +9,8 @@ import (
 // shapeSpan is the time that a Shape is about, which ends now.
 const shapeSpan = time.Hour
 
-// Shape is the last hour of a PredictedMetric in a few values, for a small chart in a list: the highest of each interval, so that
-// short peaks are not lost.
+// Shape is the last hour of a PredictedMetric in a few values, for a small chart in a list: the
+// highest of each interval, so that short peaks are not lost.
 type Shape struct {
 	From     int64   `json:"from"` // seconds since 1970
 	Step     float64 `json:"stepSeconds"`
@@ -35,7 +35,8 @@ func (n short) MarshalJSON() ([]byte, error) {
 func shapeOf(points []point, n int, now time.Time) *Shape {
 	step := shapeSpan.Seconds() / float64(n)
 	from := now.Add(-shapeSpan).Unix()
-	s := &Shape{From: from, Step: step, Load: unknowns(n), Forecast: unknowns(n), Capacity: unknowns(n), Replicas: make([]Count, n)}
+	s := &Shape{From: from, Step: step, Load: unknowns(n), Forecast: unknowns(n),
+		Capacity: unknowns(n), Replicas: make([]Count, n)}
 	for i := range s.Replicas {
 		s.Replicas[i] = -1
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Trace is how the newest forecast of a PredictedMetric came about. Forecast is null while there is none, or it has not been traced yet:
-// forecasts are traced from the first request on, while requests go on.
+// Trace is how the newest forecast of a PredictedMetric came about. Forecast is null while there is
+// none, or it has not been traced yet: forecasts are traced from the first request on, while
+// requests go on.
 type Trace struct {
 	Forecast *TracedForecast `json:"forecast"`
 }
@@ -65,8 +66,9 @@ func traceOf(t *snapshot.Trace) Trace {
 		At: moment(t.At.UnixMilli()), Tick: moment(f.Tick), First: moment(s.First), Interval: Number(s.Interval.Seconds()),
 		Horizon: Number(f.Horizon.Seconds()), Pods: []TracedPod{}, AllPods: t.AllPods,
 		Sum: columnOf(s.Sum), Load: columnOf(s.Load), Clipped: s.Clipped,
-		Level: Number(f.Level), Trend: Number(f.Trend / s.Interval.Seconds()), Total: Number(f.Total), Planned: Number(f.PlannedLoad),
-		Holds: Number(f.Holds), Desired: Count(whole32(f.Decision.Desired)), Dropped: f.Dropped,
+		Level: Number(f.Level), Trend: Number(f.Trend / s.Interval.Seconds()), Total: Number(f.Total),
+		Planned: Number(f.PlannedLoad),
+		Holds:   Number(f.Holds), Desired: Count(whole32(f.Decision.Desired)), Dropped: f.Dropped,
 	}
 	for i := range t.Pods {
 		out.Pods = append(out.Pods, tracedPod(&t.Pods[i], &s.Instances[i]))
@@ -75,7 +77,8 @@ func traceOf(t *snapshot.Trace) Trace {
 }
 
 func tracedPod(p *snapshot.TracedPod, s *pipeline.TracedInstance) TracedPod {
-	out := TracedPod{Name: p.Name, SampledAt: []moment{}, Samples: []Number{}, Values: columnOf(s.Values), AlignedFrom: s.AlignedFrom, AlignedTo: s.AlignedTo}
+	out := TracedPod{Name: p.Name, SampledAt: []moment{}, Samples: []Number{}, Values: columnOf(s.Values),
+		AlignedFrom: s.AlignedFrom, AlignedTo: s.AlignedTo}
 	for _, sample := range p.Samples {
 		out.SampledAt = append(out.SampledAt, moment(sample.T))
 		out.Samples = append(out.Samples, Number(sample.V))

@@ -29,7 +29,8 @@ func TestTrace(t *testing.T) {
 	m.PublishTrace(s.Metric, &snapshot.Trace{
 		At: servingtest.Now, Forecast: s.Forecast, AllPods: 5,
 		Stages: pipeline.Trace{
-			First: now - 3500, Interval: 2 * time.Second, Sum: []float64{1, 2}, Load: []float64{1, 1.5}, Clipped: []bool{false, true},
+			First: now - 3500, Interval: 2 * time.Second, Sum: []float64{1, 2}, Load: []float64{1, 1.5},
+			Clipped:   []bool{false, true},
 			Instances: []pipeline.TracedInstance{{ID: "uid", Values: []float64{math.NaN(), 0.25}, AlignedFrom: 1, AlignedTo: 2}},
 		},
 		Pods: []snapshot.TracedPod{{Name: "checkout-1", Samples: []pipeline.Sample{{T: now - 1750, V: 0.25}}}},
@@ -40,13 +41,15 @@ func TestTrace(t *testing.T) {
 	var got struct{ Forecast map[string]any }
 	require.NoError(t, json.Unmarshal([]byte(body), &got))
 	assert.Equal(t, map[string]any{
-		"at": float64(second), "tick": float64(second) - 1.5, "first": float64(second) - 3.5, "stepSeconds": 2.0, "horizonSeconds": 30.0,
+		"at": float64(second), "tick": float64(second) - 1.5, "first": float64(second) - 3.5,
+		"stepSeconds": 2.0, "horizonSeconds": 30.0,
 		"pods": []any{map[string]any{
 			"name": "checkout-1", "sampledAt": []any{float64(second) - 1.75}, "samples": []any{0.25},
 			"values": []any{nil, 0.25}, "alignedFrom": 1.0, "alignedTo": 2.0,
 		}},
 		"allPods": 5.0, "sum": []any{1.0, 2.0}, "load": []any{1.0, 1.5}, "clipped": []any{false, true},
-		"level": 2.4, "trendPerSecond": 0.1, "total": 3.6, "planned": 3.8, "capacity": 4.2, "desired": 6.0, "droppedSamples": 3.0,
+		"level": 2.4, "trendPerSecond": 0.1, "total": 3.6, "planned": 3.8, "capacity": 4.2,
+		"desired": 6.0, "droppedSamples": 3.0,
 	}, got.Forecast)
 
 	code, body = get(t, h, MetricsPath+"/shop/none/trace")

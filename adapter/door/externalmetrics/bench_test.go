@@ -41,7 +41,8 @@ func BenchmarkGetExternalMetric(b *testing.B) {
 			b.Run(fmt.Sprintf("by=%s/n=%d", label, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := p.GetExternalMetric(b.Context(), "shop", selector, provider.ExternalMetricInfo{Metric: serving.LoadTotal}); err != nil {
+					if _, err := p.GetExternalMetric(b.Context(), "shop", selector,
+						provider.ExternalMetricInfo{Metric: serving.LoadTotal}); err != nil {
 						b.Fatal(err)
 					}
 				}

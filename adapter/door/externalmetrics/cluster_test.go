@@ -35,14 +35,15 @@ const (
 	hpaUser     = "system:serviceaccount:kube-system:horizontal-pod-autoscaler" // may list and watch external metrics
 	monitorUser = "monitor"                                                     // may get /metrics
 	visitorUser = "visitor"                                                     // may get what everyone may
-	ownUser     = "system:serviceaccount:foresail-system:foresail"              // may list external metrics but forbiddenMetric
+	// may list external metrics but forbiddenMetric
+	ownUser = "system:serviceaccount:foresail-system:foresail"
 )
 
 // forbiddenMetric is one that another adapter does not show to Foresail.
 const forbiddenMetric = "forbidden"
 
-// cluster answers the requests of our servers to a kube-apiserver: which user has a token, what a user may do, and which
-// front proxies to trust.
+// cluster answers the requests of our servers to a kube-apiserver: which user has a token, what a
+// user may do, and which front proxies to trust.
 type cluster struct {
 	server *httptest.Server
 	proxy  tls.Certificate // of the aggregator
@@ -53,8 +54,9 @@ func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	ca, proxy := newFrontProxy(t)
 	c := &cluster{proxy: proxy, config: corev1.ConfigMap{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "extension-apiserver-authentication", ResourceVersion: "1"},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system",
+			Name: "extension-apiserver-authentication", ResourceVersion: "1"},
 		Data: map[string]string{
 			"requestheader-client-ca-file":       ca,
 			"requestheader-allowed-names":        `["front-proxy-client"]`,
@@ -77,7 +79,8 @@ func newCluster(t testing.TB) *cluster {
 func (c *cluster) kubeconfig(t testing.TB) string {
 	t.Helper()
 	file := clientcmdapi.NewConfig()
-	file.Clusters["test"] = &clientcmdapi.Cluster{Server: c.server.URL, CertificateAuthorityData: pemOf("CERTIFICATE", c.server.Certificate().Raw)}
+	file.Clusters["test"] = &clientcmdapi.Cluster{Server: c.server.URL,
+		CertificateAuthorityData: pemOf("CERTIFICATE", c.server.Certificate().Raw)}
 	file.Contexts["test"] = &clientcmdapi.Context{Cluster: "test"}
 	file.CurrentContext = "test"
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -91,7 +94,8 @@ func (c *cluster) reviewToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if user := review.Spec.Token; slices.Contains([]string{hpaUser, monitorUser, visitorUser, ownUser}, user) {
-		review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: user}}
+		review.Status = authenticationv1.TokenReviewStatus{Authenticated: true,
+			User: authenticationv1.UserInfo{Username: user}}
 	}
 	send(w, &review)
 }
@@ -117,7 +121,8 @@ func allowed(s authorizationv1.SubjectAccessReviewSpec) bool {
 	if path == "/metrics" {
 		return s.User == monitorUser
 	}
-	everyones := slices.ContainsFunc([]string{"/api", "/openapi", "/version"}, func(p string) bool { return strings.HasPrefix(path, p) })
+	everyones := slices.ContainsFunc([]string{"/api", "/openapi", "/version"},
+		func(p string) bool { return strings.HasPrefix(path, p) })
 	return everyones && slices.Contains(s.Groups, "system:authenticated")
 }
 

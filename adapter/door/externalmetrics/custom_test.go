@@ -38,7 +38,8 @@ func TestCustomMetricsEqualExternalOnes(t *testing.T) {
 	s := serveCustom(t, fresh("a", "x"), waiting)
 	for _, metric := range serving.Metrics() {
 		var want external.ExternalMetricValueList
-		s.get(t, "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/"+metric+"?labelSelector=predictedmetric%3Da", hpaUser).decode(t, &want)
+		s.get(t, "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/"+metric+
+			"?labelSelector=predictedmetric%3Da", hpaUser).decode(t, &want)
 		require.Len(t, want.Items, 1)
 
 		var got v1beta2.MetricValueList
@@ -65,7 +66,8 @@ func TestCustomMetricsEqualExternalOnes(t *testing.T) {
 			return status
 		}
 		if metric == serving.LoadTotal {
-			assert.Equal(t, status("/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/"+metric+"?labelSelector=predictedmetric%3Dwaiting"), status(customPath+"waiting/"+metric))
+			assert.Equal(t, status("/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/"+metric+
+				"?labelSelector=predictedmetric%3Dwaiting"), status(customPath+"waiting/"+metric))
 		}
 	}
 }
@@ -77,14 +79,20 @@ func TestReadsOfCustomMetricsThatAreRefused(t *testing.T) {
 		code        int
 		message     string
 	}{
-		"a user without the right":     {customPath + "a/predicted_load", visitorUser, http.StatusForbidden, visitorUser},
-		"nobody":                       {customPath + "a/predicted_load", "", http.StatusForbidden, "anonymous"},
-		"several at once":              {customPath + "*/predicted_load", hpaUser, http.StatusBadRequest, "name one of them instead of *"},
-		"a selector of the metric":     {customPath + "a/predicted_load?metricLabelSelector=a%3Db", hpaUser, http.StatusBadRequest, `the metric selector \"a=b\" must be left out`},
-		"a PredictedMetric of nowhere": {customPath + "b/predicted_load", hpaUser, http.StatusNotFound, "matches no PredictedMetric: the namespace has a"},
-		"another metric":               {customPath + "a/requests", hpaUser, http.StatusNotFound, `there is no metric \"requests\"`},
-		"another kind":                 {"/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/*/requests", hpaUser, http.StatusNotFound, `there are no metrics of \"pods\"`},
-		"a namespace":                  {"/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/metrics/requests", hpaUser, http.StatusNotFound, `there are no metrics of \"namespaces\"`},
+		"a user without the right": {customPath + "a/predicted_load", visitorUser, http.StatusForbidden, visitorUser},
+		"no one":                   {customPath + "a/predicted_load", "", http.StatusForbidden, "anonymous"},
+		"several at once": {customPath + "*/predicted_load", hpaUser, http.StatusBadRequest,
+			"name one of them instead of *"},
+		"a selector of the metric": {customPath + "a/predicted_load?metricLabelSelector=a%3Db", hpaUser,
+			http.StatusBadRequest, `the metric selector \"a=b\" must be left out`},
+		"a PredictedMetric of nowhere": {customPath + "b/predicted_load", hpaUser, http.StatusNotFound,
+			"matches no PredictedMetric: the namespace has a"},
+		"another metric": {customPath + "a/requests", hpaUser, http.StatusNotFound,
+			`there is no metric \"requests\"`},
+		"another kind": {"/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/*/requests", hpaUser,
+			http.StatusNotFound, `there are no metrics of \"pods\"`},
+		"a namespace": {"/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/metrics/requests", hpaUser,
+			http.StatusNotFound, `there are no metrics of \"namespaces\"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := s.get(t, c.path, c.token)
@@ -96,7 +104,8 @@ func TestReadsOfCustomMetricsThatAreRefused(t *testing.T) {
 
 func TestBothGroupsAreDiscovered(t *testing.T) {
 	s := serveCustom(t)
-	custom := []string{"predictedmetrics.foresail.dev/predicted_load_total", "predictedmetrics.foresail.dev/predicted_load", "predictedmetrics.foresail.dev/predicted_replicas"}
+	custom := []string{"predictedmetrics.foresail.dev/predicted_load_total",
+		"predictedmetrics.foresail.dev/predicted_load", "predictedmetrics.foresail.dev/predicted_replicas"}
 	for _, version := range []string{"v1beta1", "v1beta2"} {
 		var list metav1.APIResourceList
 		s.get(t, "/apis/custom.metrics.k8s.io/"+version, visitorUser).decode(t, &list)
@@ -117,7 +126,8 @@ func TestBothGroupsAreDiscovered(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, map[string]int{"v1beta1.external.metrics.k8s.io": 3, "v1beta1.custom.metrics.k8s.io": 3, "v1beta2.custom.metrics.k8s.io": 3}, found)
+	assert.Equal(t, map[string]int{"v1beta1.external.metrics.k8s.io": 3, "v1beta1.custom.metrics.k8s.io": 3,
+		"v1beta2.custom.metrics.k8s.io": 3}, found)
 
 	var index struct{ Paths map[string]any }
 	s.get(t, "/openapi/v3", visitorUser).decode(t, &index)

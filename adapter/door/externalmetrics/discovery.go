@@ -52,10 +52,12 @@ func addAggregatedDiscovery(server *genericapiserver.GenericAPIServer, p provide
 // addCustomDiscovery does the same for custom metrics, which have two versions.
 func addCustomDiscovery(server *genericapiserver.GenericAPIServer, p provider.CustomMetricsProvider) error {
 	lister := provider.NewCustomMetricResourceLister(p)
-	return errors.Join(addVersion(server, custombeta2.SchemeGroupVersion, lister), addVersion(server, custombeta1.SchemeGroupVersion, lister))
+	return errors.Join(addVersion(server, custombeta2.SchemeGroupVersion, lister),
+		addVersion(server, custombeta1.SchemeGroupVersion, lister))
 }
 
-func addVersion(server *genericapiserver.GenericAPIServer, version schema.GroupVersion, lister discovery.APIResourceLister) error {
+func addVersion(server *genericapiserver.GenericAPIServer, version schema.GroupVersion,
+	lister discovery.APIResourceLister) error {
 	resources, err := endpoints.ConvertGroupVersionIntoToDiscovery(lister.ListAPIResources())
 	if err != nil {
 		return fmt.Errorf("describe %s for discovery: %w", version, err)
@@ -72,15 +74,16 @@ func addVersion(server *genericapiserver.GenericAPIServer, version schema.GroupV
 	return nil
 }
 
-// setVersion completes a kind that has a name. A resource that is there for its subresources alone has a kind without one.
+// setVersion completes a kind that has a name. A resource that is there for its subresources alone
+// has a kind without one.
 func setVersion(kind *metav1.GroupVersionKind, version schema.GroupVersion) {
 	if kind.Kind != "" {
 		kind.Group, kind.Version = version.Group, version.Version
 	}
 }
 
-// openAPI returns the configurations of the OpenAPI documents, version 2 and 3.
-func openAPI(version string, custom bool) (*openapi.Config, *openapi.OpenAPIV3Config) {
+// openAPIConfigs returns the configurations of the OpenAPI documents, version 2 and 3.
+func openAPIConfigs(version string, custom bool) (*openapi.Config, *openapi.OpenAPIV3Config) {
 	definitions := externalDefinitions
 	if custom {
 		definitions = allDefinitions

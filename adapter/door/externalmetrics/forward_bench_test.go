@@ -13,11 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkOwnReads is how long reads of Foresail's metrics take over HTTPS while 20 clients read metrics that it does not have:
-// without a second adapter, and with one that accepts connections and never answers.
+// BenchmarkOwnReads is how long reads of Foresail's metrics take over HTTPS while 20 clients read
+// metrics that it does not have: without a second adapter, and with one that accepts connections
+// and never answers.
 func BenchmarkOwnReads(b *testing.B) {
 	_, caFile := serveTLS(b, http.NotFoundHandler())
-	hole, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, and nobody reads
+	hole, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, and no one reads
 	require.NoError(b, err)
 	defer hole.Close()
 	for _, c := range []struct {
@@ -63,8 +64,8 @@ func (s *served) read(client *http.Client, path string) (int, error) {
 	return response.StatusCode, err
 }
 
-// others has n clients each read another adapter's metric every 50 ms or as fast as they are answered, until the function is
-// called that it returns.
+// others has n clients each read another adapter's metric every 50 ms or as fast as they are
+// answered, until the function is called that it returns.
 func (s *served) others(n int) (stop func()) {
 	var clients sync.WaitGroup
 	over := make(chan struct{})

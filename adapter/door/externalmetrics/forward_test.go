@@ -49,10 +49,12 @@ type secondProvider struct {
 }
 
 func (p *secondProvider) ListAllExternalMetrics() []provider.ExternalMetricInfo {
-	return []provider.ExternalMetricInfo{{Metric: "queue"}, {Metric: serving.Load}, {Metric: "externalmetrics"}, {Metric: "queue"}}
+	return []provider.ExternalMetricInfo{{Metric: "queue"}, {Metric: serving.Load},
+		{Metric: "externalmetrics"}, {Metric: "queue"}}
 }
 
-func (p *secondProvider) GetExternalMetric(ctx context.Context, namespace string, selector labels.Selector, info provider.ExternalMetricInfo) (*external_metrics.ExternalMetricValueList, error) {
+func (p *secondProvider) GetExternalMetric(ctx context.Context, namespace string, selector labels.Selector,
+	info provider.ExternalMetricInfo) (*external_metrics.ExternalMetricValueList, error) {
 	user, _ := request.UserFrom(ctx)
 	p.mu.Lock()
 	p.users = append(p.users, user.GetName())
@@ -67,20 +69,22 @@ func (p *secondProvider) GetExternalMetric(ctx context.Context, namespace string
 	case "busy":
 		return nil, apierrors.NewTooManyRequests("too many requests", 7)
 	default:
-		return nil, provider.NewMetricNotFoundError(schema.GroupResource{Group: "example.com", Resource: info.Metric}, info.Metric)
+		return nil, provider.NewMetricNotFoundError(schema.GroupResource{Group: "example.com", Resource: info.Metric},
+			info.Metric)
 	}
 	list := &external_metrics.ExternalMetricValueList{}
 	for i := range n {
 		list.Items = append(list.Items, external_metrics.ExternalMetricValue{
-			MetricName: info.Metric, MetricLabels: map[string]string{"namespace": namespace, "selector": selector.String(), "n": fmt.Sprint(i)},
+			MetricName: info.Metric, MetricLabels: map[string]string{"namespace": namespace,
+				"selector": selector.String(), "n": fmt.Sprint(i)},
 			Timestamp: metav1.NewTime(time.Unix(1_700_000_000, 0)), Value: resource.MustParse("12345678901234567m"),
 		})
 	}
 	return list, nil
 }
 
-// serveSecond serves a second adapter that the library makes, in a cluster of its own. It returns its address and the file of
-// its certificate's authority.
+// serveSecond serves a second adapter that the library makes, in a cluster of its own. It returns
+// its address and the file of its certificate's authority.
 func serveSecond(t testing.TB, p provider.ExternalMetricsProvider) (string, string) {
 	t.Helper()
 	cert, key, err := certutil.GenerateSelfSignedCertKey("second", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
@@ -94,7 +98,7 @@ func serveSecond(t testing.TB, p provider.ExternalMetricsProvider) (string, stri
 	config, err := o.genericConfig()
 	require.NoError(t, err)
 	config.EffectiveVersion = newBuild("v0.1.0")
-	config.OpenAPIConfig, config.OpenAPIV3Config = openAPI("v0.1.0", false)
+	config.OpenAPIConfig, config.OpenAPIV3Config = openAPIConfigs("v0.1.0", false)
 	server, err := apiserver.CompletedConfig{CompletedConfig: config.Complete()}.New("second", nil, p)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -105,7 +109,8 @@ func serveSecond(t testing.TB, p provider.ExternalMetricsProvider) (string, stri
 		require.NoError(t, <-ended)
 	})
 	running := &served{server: &Server{listener: o.Generic.SecureServing.Listener}}
-	require.Eventually(t, func() bool { return running.get(t, "/livez", "").code == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return running.get(t, "/livez", "").code == http.StatusOK },
+		30*time.Second, 10*time.Millisecond)
 	return o.Generic.SecureServing.Listener.Addr().String(), certFile
 }
 
@@ -124,7 +129,8 @@ func newForwarder(t testing.TB, host, caFile string) *forward.Forwarder {
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte(ownUser), 0o600))
 	f, err := forward.New(forward.Options{
-		Host: host, CAFile: caFile, Cluster: &rest.Config{BearerTokenFile: token}, Registerer: prometheus.NewRegistry(), Now: time.Now,
+		Host: host, CAFile: caFile, Cluster: &rest.Config{BearerTokenFile: token},
+		Registerer: prometheus.NewRegistry(), Now: time.Now,
 	})
 	require.NoError(t, err)
 	return f
@@ -145,11 +151,14 @@ func TestForwardedAnswersAreTheSameToTheByte(t *testing.T) {
 
 	selector := "?labelSelector=" + url.QueryEscape("scaledobject.keda.sh/name=a,b in (c,d),!e")
 	for metric, code := range map[string]int{
-		"queue": http.StatusOK, "queue" + selector: http.StatusOK, "queue?labelSelector=a%3Db%2cc%20": http.StatusOK, "long": http.StatusOK,
-		"queue?labelSelector=%3D%3D": http.StatusBadRequest, "none": http.StatusNotFound, "broken": http.StatusInternalServerError,
-		"busy": http.StatusTooManyRequests, forbiddenMetric: http.StatusForbidden,
+		"queue": http.StatusOK, "queue" + selector: http.StatusOK,
+		"queue?labelSelector=a%3Db%2cc%20": http.StatusOK, "long": http.StatusOK,
+		"queue?labelSelector=%3D%3D": http.StatusBadRequest, "none": http.StatusNotFound,
+		"broken": http.StatusInternalServerError,
+		"busy":   http.StatusTooManyRequests, forbiddenMetric: http.StatusForbidden,
 	} {
-		for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf;q=0.9,application/json;q=0.1", "*/*", "text/html"} {
+		for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf",
+			"application/vnd.kubernetes.protobuf;q=0.9,application/json;q=0.1", "*/*", "text/html"} {
 			for _, encoding := range []string{"identity", "gzip"} {
 				header := []string{"Accept", accept, "Accept-Encoding", encoding}
 				want := direct.do(t, &pair, otherPath+metric, ownUser, header...)
@@ -194,8 +203,10 @@ func TestForwardingNeedsTheRightToRead(t *testing.T) {
 	var p secondProvider
 	host, caFile := serveSecond(t, &p)
 	s := serveBeside(t, newForwarder(t, host, caFile))
-	require.Eventually(t, func() bool { return s.get(t, otherPath+"queue", hpaUser).code == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
-	for token, code := range map[string]int{visitorUser: http.StatusForbidden, "": http.StatusForbidden, "made-up": http.StatusUnauthorized} {
+	require.Eventually(t, func() bool { return s.get(t, otherPath+"queue", hpaUser).code == http.StatusOK },
+		30*time.Second, 10*time.Millisecond)
+	for token, code := range map[string]int{visitorUser: http.StatusForbidden, "": http.StatusForbidden,
+		"made-up": http.StatusUnauthorized} {
 		p.mu.Lock()
 		p.users = nil
 		p.mu.Unlock()
@@ -210,7 +221,7 @@ func TestForwardingNeedsTheRightToRead(t *testing.T) {
 	}, 30*time.Second, 10*time.Millisecond)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	assert.Equal(t, []string{ownUser}, slices.Compact(p.users), "it sees Foresail, whoever asked")
+	assert.Equal(t, []string{ownUser}, slices.Compact(p.users), "it sees Foresail, every caller who asked")
 }
 
 func TestDiscoveryListsTheMetricsOfBoth(t *testing.T) {
@@ -249,7 +260,8 @@ func (s *served) aggregated(t require.TestingT) []string {
 	require.NoError(t, err)
 	r.Header.Set("Accept", discovery.AcceptV2)
 	r.Header.Set("Authorization", "Bearer "+visitorUser)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		DisableKeepAlives: true}}
 	response, err := client.Do(r)
 	require.NoError(t, err)
 	defer response.Body.Close()
@@ -273,7 +285,8 @@ func (s *served) servesItsOwn(t *testing.T) {
 	own := []string{serving.LoadTotal, serving.Load, serving.Replicas}
 	assert.Equal(t, own, s.listed(t))
 	assert.Equal(t, own, s.aggregated(t))
-	require.Eventually(t, func() bool { return s.get(t, "/readyz", "").code == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return s.get(t, "/readyz", "").code == http.StatusOK },
+		30*time.Second, 10*time.Millisecond)
 }
 
 func TestServerStartsWithoutTheSecondAdapter(t *testing.T) {
@@ -281,7 +294,7 @@ func TestServerStartsWithoutTheSecondAdapter(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	host := listener.Addr().String()
-	require.NoError(t, listener.Close()) // nobody listens
+	require.NoError(t, listener.Close()) // no one listens
 	s := serveBeside(t, newForwarder(t, host, caFile), fresh("a", "x"))
 	s.servesItsOwn(t)
 	down := s.get(t, otherPath+"queue", hpaUser)
@@ -290,11 +303,13 @@ func TestServerStartsWithoutTheSecondAdapter(t *testing.T) {
 	var status metav1.Status
 	require.NoError(t, json.Unmarshal(down.body, &status))
 	assert.Equal(t, metav1.StatusReasonServiceUnavailable, status.Reason)
-	assert.Contains(t, status.Message, `Foresail has no metric "queue", and the second adapter https://`+host+` does not answer: `)
+	assert.Contains(t, status.Message,
+		`Foresail has no metric "queue", and the second adapter https://`+host+` does not answer: `)
 	assert.Contains(t, status.Message, "connection refused")
 
 	proto := s.get(t, otherPath+"queue", hpaUser, "Accept", "application/vnd.kubernetes.protobuf")
-	assert.Equal(t, "application/vnd.kubernetes.protobuf", proto.header.Get("Content-Type"), "Foresail's own answer is in the form that is accepted")
+	assert.Equal(t, "application/vnd.kubernetes.protobuf", proto.header.Get("Content-Type"),
+		"Foresail's own answer is in the form that is accepted")
 }
 
 // The reads that wait for the second adapter hold up nothing else.
@@ -319,7 +334,8 @@ func TestSecondAdapterThatHangsHoldsNothingUp(t *testing.T) {
 				return
 			}
 			r.Header.Set("Authorization", "Bearer "+hpaUser)
-			client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+			client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+				DisableKeepAlives: true}}
 			if response, err := client.Do(r); err == nil {
 				_ = response.Body.Close()
 			}

@@ -20,8 +20,9 @@ import (
 // defaultPort is open to programs that are not root.
 const defaultPort = 6443
 
-// allowedFor is for how long a client that may read something need not be asked about again, as with the kubelet. HPAs read each metric
-// every 15 s: with the library's 10 s the API server would be asked at each read.
+// allowedFor is the time for which the permission of a client is cached, as
+// with the kubelet. HPAs read each metric every 15 s: with the library's 10 s the API server would
+// be asked at each read.
 const allowedFor = 5 * time.Minute
 
 // Options are where and how to serve, and the cluster that authenticates clients.

@@ -1,8 +1,9 @@
-// Package externalmetrics serves forecasts to HorizontalPodAutoscalers through external.metrics.k8s.io: it is the API
-// server of the metrics of package serving. The same server has the provider of custom.metrics.k8s.io, if it is given one.
+// Package externalmetrics serves forecasts to HorizontalPodAutoscalers through
+// external.metrics.k8s.io: it is the API server of the metrics of package serving. The same server
+// has the provider of custom.metrics.k8s.io, if it is given one.
 //
-// Errors are those of package kubeapi. One is 400 where a selector matches several PredictedMetrics, whose values cannot be
-// added up.
+// Errors are those of package kubeapi. One is 400 where a selector matches several
+// PredictedMetrics, whose values cannot be added up.
 package externalmetrics
 
 import (
@@ -42,9 +43,11 @@ func (p *Provider) ListAllExternalMetrics() []provider.ExternalMetricInfo {
 	return infos
 }
 
-// GetExternalMetric returns the item of the one PredictedMetric of the namespace that the selector matches. Without one, or
-// with one that has no value, it returns an error that carries a metav1.Status.
-func (p *Provider) GetExternalMetric(ctx context.Context, namespace string, selector labels.Selector, info provider.ExternalMetricInfo) (*external_metrics.ExternalMetricValueList, error) {
+// GetExternalMetric returns the item of the one PredictedMetric of the namespace that the selector
+// matches. Without one, or with one that has no value, it returns an error that carries a
+// metav1.Status.
+func (p *Provider) GetExternalMetric(ctx context.Context, namespace string, selector labels.Selector,
+	info provider.ExternalMetricInfo) (*external_metrics.ExternalMetricValueList, error) {
 	start := p.clock()
 	query := serving.Query{Namespace: namespace, Selector: selector, Metric: info.Metric, Now: start}
 	item, err := serving.Read(p.reader, query)

@@ -52,7 +52,8 @@ func TestValues(t *testing.T) {
 			item := list.Items[0]
 			assert.Equal(t, want, item.Value.String())
 			assert.Equal(t, metric, item.MetricName)
-			assert.Equal(t, map[string]string{"predictedmetric": "checkout-elu", "kind": "Deployment", "target": "checkout"}, item.MetricLabels)
+			assert.Equal(t, map[string]string{"predictedmetric": "checkout-elu", "kind": "Deployment", "target": "checkout"},
+				item.MetricLabels)
 			assert.Equal(t, metav1.NewTime(servingtest.Now.Add(-2*time.Second)), item.Timestamp)
 			assert.Nil(t, item.WindowSeconds)
 		})
@@ -60,8 +61,10 @@ func TestValues(t *testing.T) {
 }
 
 func TestStatusOfErrors(t *testing.T) {
-	waiting := servingtest.Changed(servingtest.Healthy("waiting", "x"), func(s *snapshot.Snapshot) { s.NewestSample = time.Time{} })
-	large := servingtest.Changed(servingtest.Healthy("large", "y"), func(s *snapshot.Snapshot) { s.Forecast.ServedLoad = 1e300 })
+	waiting := servingtest.Changed(servingtest.Healthy("waiting", "x"),
+		func(s *snapshot.Snapshot) { s.NewestSample = time.Time{} })
+	large := servingtest.Changed(servingtest.Healthy("large", "y"),
+		func(s *snapshot.Snapshot) { s.Forecast.ServedLoad = 1e300 })
 	dry := servingtest.Changed(servingtest.Healthy("dry", "z"), func(s *snapshot.Snapshot) { s.DryRun = true })
 	held := servingtest.NewMemory(servingtest.Healthy("a", "x"), waiting, large, dry)
 	details := func(name string) *metav1.StatusDetails {
@@ -75,12 +78,17 @@ func TestStatusOfErrors(t *testing.T) {
 		result                 string
 	}{
 		{"unknown metric", "none", "", http.StatusNotFound, apierrors.IsNotFound, nil, serving.ReasonUnknownMetric},
-		{"no match", serving.Load, "predictedmetric=b", http.StatusNotFound, apierrors.IsNotFound, nil, serving.ReasonNotFound},
-		{"ambiguous load", serving.LoadTotal, "target=x", http.StatusBadRequest, apierrors.IsBadRequest, nil, serving.ReasonAmbiguous},
+		{"no match", serving.Load, "predictedmetric=b", http.StatusNotFound, apierrors.IsNotFound,
+			nil, serving.ReasonNotFound},
+		{"ambiguous load", serving.LoadTotal, "target=x", http.StatusBadRequest, apierrors.IsBadRequest,
+			nil, serving.ReasonAmbiguous},
 		{"ambiguous", serving.Load, "", http.StatusBadRequest, apierrors.IsBadRequest, nil, serving.ReasonAmbiguous},
-		{"no samples", serving.Load, "predictedmetric=waiting", http.StatusServiceUnavailable, apierrors.IsServiceUnavailable, details("waiting"), "WaitingForSamples"},
-		{"dry run", serving.Replicas, "predictedmetric=dry", http.StatusServiceUnavailable, apierrors.IsServiceUnavailable, details("dry"), serving.ReasonDryRun},
-		{"too large", serving.LoadTotal, "predictedmetric=large", http.StatusInternalServerError, apierrors.IsInternalError, details("large"), serving.ReasonOutOfRange},
+		{"no samples", serving.Load, "predictedmetric=waiting", http.StatusServiceUnavailable, apierrors.IsServiceUnavailable,
+			details("waiting"), "WaitingForSamples"},
+		{"dry run", serving.Replicas, "predictedmetric=dry", http.StatusServiceUnavailable, apierrors.IsServiceUnavailable,
+			details("dry"), serving.ReasonDryRun},
+		{"too large", serving.LoadTotal, "predictedmetric=large", http.StatusInternalServerError, apierrors.IsInternalError,
+			details("large"), serving.ReasonOutOfRange},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newTestProvider(held)
@@ -106,7 +114,8 @@ func TestStatusOfErrors(t *testing.T) {
 }
 
 func TestListAllExternalMetrics(t *testing.T) {
-	assert.Equal(t, []provider.ExternalMetricInfo{{Metric: serving.LoadTotal}, {Metric: serving.Load}, {Metric: serving.Replicas}},
+	assert.Equal(t, []provider.ExternalMetricInfo{{Metric: serving.LoadTotal},
+		{Metric: serving.Load}, {Metric: serving.Replicas}},
 		newTestProvider(servingtest.NewMemory()).ListAllExternalMetrics())
 }
 
@@ -156,7 +165,8 @@ func TestReadsWhilePublishing(t *testing.T) {
 	var publisher, all sync.WaitGroup
 	publisher.Go(func() {
 		for n := 0; !done.Load(); n++ {
-			m.Publish(version(1+n%9), servingtest.Changed(version(1), func(s *snapshot.Snapshot) { s.Metric.Name = fmt.Sprint("b-", n%50) }))
+			m.Publish(version(1+n%9),
+				servingtest.Changed(version(1), func(s *snapshot.Snapshot) { s.Metric.Name = fmt.Sprint("b-", n%50) }))
 		}
 	})
 	for i := range readers {

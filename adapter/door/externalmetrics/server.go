@@ -23,11 +23,11 @@ import (
 // serverName names the server in its OpenAPI documents and its logs.
 const serverName = "foresail-external-metrics"
 
-// requestTimeout bounds a request, and so how long a shutdown waits for it: an HPA reads every 15 s, and a pod has 30 s to
-// terminate.
+// requestTimeout bounds a request, and so how long a shutdown waits for it: an HPA reads every 15
+// s, and a pod has 30 s to terminate.
 const requestTimeout = 15 * time.Second
 
-// Config is what a server serves.
+// Config holds the metrics that a server serves.
 type Config struct {
 	Provider *Provider
 	// Custom has the metrics of custom.metrics.k8s.io, which this server then serves too. nil serves none.
@@ -44,7 +44,7 @@ type Config struct {
 	Second Second
 }
 
-// Second is an adapter beside Foresail, whose metrics this server serves too.
+// Second is another adapter, whose metrics this server serves too.
 type Second interface {
 	// Handler answers reads of metrics that are not Foresail's, and leaves everything else to next.
 	Handler(next http.Handler) http.Handler
@@ -61,7 +61,8 @@ func (none) Handler(next http.Handler) http.Handler { return next }
 func (none) Metrics() []string                      { return nil }
 func (none) Run(context.Context, func())            {}
 
-// Server serves external.metrics.k8s.io, and custom.metrics.k8s.io if there is a provider, over HTTPS. The cluster authenticates and authorizes its clients.
+// Server serves external.metrics.k8s.io, and custom.metrics.k8s.io if there is a provider, over
+// HTTPS. The cluster authenticates and authorizes its clients.
 type Server struct {
 	generic  *genericapiserver.GenericAPIServer
 	listener net.Listener
@@ -87,7 +88,7 @@ func newServer(config *genericapiserver.RecommendedConfig, c Config) (*Server, e
 	}
 	config.RequestTimeout = requestTimeout
 	config.EffectiveVersion = newBuild(c.Version)
-	config.OpenAPIConfig, config.OpenAPIV3Config = openAPI(c.Version, c.Custom != nil)
+	config.OpenAPIConfig, config.OpenAPIV3Config = openAPIConfigs(c.Version, c.Custom != nil)
 	if err := registerFreshness(); err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// rediscover lists the metrics anew where that is not done for each request.
+// rediscover lists the metrics again if that is not done for each request.
 func (s *Server) rediscover(ctx context.Context) {
 	if err := addAggregatedDiscovery(s.generic, s.metrics); err != nil {
 		klog.FromContext(ctx).Error(err, "The metrics of the second adapter are missing in the aggregated discovery")

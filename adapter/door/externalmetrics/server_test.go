@@ -46,7 +46,8 @@ type served struct {
 
 // fresh is a healthy snapshot by the clock of the machine, which servers use.
 func fresh(name, target string) snapshot.Snapshot {
-	return servingtest.Changed(servingtest.Healthy(name, target), func(s *snapshot.Snapshot) { s.At, s.NewestSample = time.Now(), time.Now() })
+	return servingtest.Changed(servingtest.Healthy(name, target),
+		func(s *snapshot.Snapshot) { s.At, s.NewestSample = time.Now(), time.Now() })
 }
 
 func serve(t testing.TB, snapshots ...snapshot.Snapshot) *served {
@@ -85,7 +86,8 @@ func serveConfig(t testing.TB, c Config, memory *servingtest.Memory) *served {
 		}
 	}
 	t.Cleanup(func() { require.NoError(t, s.stop()) })
-	require.Eventually(t, func() bool { return s.get(t, "/livez", "").code == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return s.get(t, "/livez", "").code == http.StatusOK },
+		30*time.Second, 10*time.Millisecond)
 	return s
 }
 
@@ -179,7 +181,8 @@ func TestServerAnswersTheClientOfTheHPA(t *testing.T) {
 		return client.NamespacedMetrics(namespace).List(metric, parsed)
 	}
 
-	for metric, want := range map[string]string{serving.LoadTotal: "10010m", serving.Load: "1001m", serving.Replicas: "14"} {
+	for metric, want := range map[string]string{serving.LoadTotal: "10010m",
+		serving.Load: "1001m", serving.Replicas: "14"} {
 		list, err := read("shop", metric, "predictedmetric in (a,b),kind=Deployment")
 		require.NoError(t, err)
 		require.Len(t, list.Items, 1)
@@ -216,12 +219,14 @@ func TestServerHandlesPlainHTTP(t *testing.T) {
 	require.NoError(t, json.Unmarshal(unavailable.body, &status))
 	assert.Equal(t, "Failure", status.Status)
 
-	assert.Equal(t, http.StatusBadRequest, s.get(t, totalPath+"?labelSelector=%3D%3D", hpaUser).code, "a selector that cannot be read")
+	assert.Equal(t, http.StatusBadRequest, s.get(t, totalPath+"?labelSelector=%3D%3D", hpaUser).code,
+		"a selector that cannot be read")
 	assert.Equal(t, http.StatusMethodNotAllowed, s.get(t, totalPath+"?watch=true", hpaUser).code)
 	var list v1beta1.ExternalMetricValueList
 	const kubectlGet = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 	s.get(t, totalPath+"?labelSelector=predictedmetric%3Da", hpaUser, "Accept", kubectlGet).decode(t, &list)
-	assert.Equal(t, metav1.TypeMeta{APIVersion: "external.metrics.k8s.io/v1beta1", Kind: "ExternalMetricValueList"}, list.TypeMeta)
+	assert.Equal(t, metav1.TypeMeta{APIVersion: "external.metrics.k8s.io/v1beta1", Kind: "ExternalMetricValueList"},
+		list.TypeMeta)
 	assert.Len(t, list.Items, 1)
 }
 
@@ -239,14 +244,19 @@ func TestServerAuthorizesClientsThroughTheCluster(t *testing.T) {
 		code int
 	}{
 		{"the HPA's token", totalPath, func(p string) answer { return s.get(t, p, hpaUser) }, http.StatusOK},
-		{"a user without the right", totalPath, func(p string) answer { return s.get(t, p, visitorUser) }, http.StatusForbidden},
-		{"nobody", totalPath, func(p string) answer { return s.get(t, p, "") }, http.StatusForbidden},
+		{"a user without the right", totalPath,
+			func(p string) answer { return s.get(t, p, visitorUser) }, http.StatusForbidden},
+		{"no one", totalPath, func(p string) answer { return s.get(t, p, "") }, http.StatusForbidden},
 		{"an invalid token", totalPath, func(p string) answer { return s.get(t, p, "made-up") }, http.StatusUnauthorized},
-		{"the HPA through the aggregator", totalPath, func(p string) answer { return s.do(t, asProxy, p, "", user, hpaUser) }, http.StatusOK},
-		{"a visitor through the aggregator", totalPath, func(p string) answer { return s.do(t, asProxy, p, "", user, visitorUser) }, http.StatusForbidden},
-		{"one who claims to be the aggregator", totalPath, func(p string) answer { return s.get(t, p, "", user, hpaUser) }, http.StatusForbidden},
+		{"the HPA through the aggregator", totalPath,
+			func(p string) answer { return s.do(t, asProxy, p, "", user, hpaUser) }, http.StatusOK},
+		{"a visitor through the aggregator", totalPath,
+			func(p string) answer { return s.do(t, asProxy, p, "", user, visitorUser) }, http.StatusForbidden},
+		{"one who claims to be the aggregator", totalPath,
+			func(p string) answer { return s.get(t, p, "", user, hpaUser) }, http.StatusForbidden},
 		{"metrics for the monitor", "/metrics", func(p string) answer { return s.get(t, p, monitorUser) }, http.StatusOK},
-		{"metrics for a visitor", "/metrics", func(p string) answer { return s.get(t, p, visitorUser) }, http.StatusForbidden},
+		{"metrics for a visitor", "/metrics",
+			func(p string) answer { return s.get(t, p, visitorUser) }, http.StatusForbidden},
 		{"discovery for a visitor", "/apis", func(p string) answer { return s.get(t, p, visitorUser) }, http.StatusOK},
 		{"profiles, which are off, for an administrator", "/debug/pprof/", func(p string) answer {
 			return s.do(t, asProxy, p, "", user, "admin", "X-Remote-Group", "system:masters")
@@ -257,20 +267,23 @@ func TestServerAuthorizesClientsThroughTheCluster(t *testing.T) {
 			assert.Equal(t, c.code, got.code, "%s", got.body)
 		})
 	}
-	assert.Contains(t, string(s.get(t, "/metrics", monitorUser).body), `metrics_apiserver_metric_freshness_seconds_count{group="external.metrics.k8s.io"}`)
+	assert.Contains(t, string(s.get(t, "/metrics", monitorUser).body),
+		`metrics_apiserver_metric_freshness_seconds_count{group="external.metrics.k8s.io"}`)
 }
 
 func TestServerIsDiscovered(t *testing.T) {
 	s := serve(t)
 	resources := []metav1.APIResource{}
 	for _, name := range []string{serving.LoadTotal, serving.Load, serving.Replicas} {
-		resources = append(resources, metav1.APIResource{Name: name, Namespaced: true, Kind: "ExternalMetricValueList", Verbs: metav1.Verbs{"get"}})
+		resources = append(resources,
+			metav1.APIResource{Name: name, Namespaced: true, Kind: "ExternalMetricValueList", Verbs: metav1.Verbs{"get"}})
 	}
 
 	var list metav1.APIResourceList
 	s.get(t, "/apis/external.metrics.k8s.io/v1beta1", visitorUser).decode(t, &list)
 	assert.Equal(t, metav1.APIResourceList{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: "external.metrics.k8s.io/v1beta1", APIResources: resources,
+		TypeMeta:     metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"},
+		GroupVersion: "external.metrics.k8s.io/v1beta1", APIResources: resources,
 	}, list)
 
 	var groups metav1.APIGroupList
@@ -348,7 +361,8 @@ func TestServerDescribesItself(t *testing.T) {
 
 func TestServerIsReadyWhenThereIsData(t *testing.T) {
 	s := serve(t)
-	require.Eventually(t, func() bool { return s.get(t, "/readyz", "").code == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return s.get(t, "/readyz", "").code == http.StatusOK },
+		30*time.Second, 10*time.Millisecond)
 
 	noData := errors.New("nothing has been read")
 	s.unready.Store(&noData)
@@ -400,7 +414,8 @@ func TestServingCertificateChangesWithoutARestart(t *testing.T) {
 	changing.set(t, "first")
 	o := testOptions(t, newCluster(t))
 	server, err := o.NewServer(Config{
-		Provider: New(servingtest.NewMemory(), time.Now), Ready: func() error { return nil }, Version: "v1.2.3", Certificate: &changing,
+		Provider: New(servingtest.NewMemory(), time.Now), Ready: func() error { return nil },
+		Version: "v1.2.3", Certificate: &changing,
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -433,19 +448,22 @@ func TestServersThatCannotBeMade(t *testing.T) {
 		change  func(*Options, *cluster)
 		message string
 	}{
-		"no cluster":    {func(o *Options, _ *cluster) { o.Kubeconfig = "" }, `--kubeconfig "": unable to load in-cluster configuration`},
+		"no cluster": {func(o *Options, _ *cluster) { o.Kubeconfig = "" },
+			`--kubeconfig "": unable to load in-cluster configuration`},
 		"no kubeconfig": {func(o *Options, _ *cluster) { o.Kubeconfig = "/none" }, `--kubeconfig "/none": stat /none`},
 		"no certificate": {func(o *Options, _ *cluster) {
 			o.Generic.SecureServing.ServerCert.CertKey = genericoptions.CertKey{CertFile: "/none.crt", KeyFile: "/none.key"}
 		}, "/none.crt"},
-		"cluster down": {func(_ *Options, c *cluster) { c.server.Close() }, "unable to load configmap based request-header-client-ca-file"},
+		"cluster down": {func(_ *Options, c *cluster) { c.server.Close() },
+			"unable to load configmap based request-header-client-ca-file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := newCluster(t)
 			o := testOptions(t, cluster)
 			listener := o.Generic.SecureServing.Listener
 			c.change(o, cluster)
-			_, err := o.NewServer(Config{Provider: New(servingtest.NewMemory(), time.Now), Ready: func() error { return nil }, Version: "v1.2.3"})
+			_, err := o.NewServer(Config{Provider: New(servingtest.NewMemory(), time.Now),
+				Ready: func() error { return nil }, Version: "v1.2.3"})
 			require.ErrorContains(t, err, c.message)
 			_ = listener.Close() // if the options were rejected before it was used
 			_, err = net.DialTimeout("tcp", listener.Addr().String(), time.Second)
@@ -458,7 +476,8 @@ func TestOptions(t *testing.T) {
 	o := NewOptions()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	o.AddFlags(fs)
-	require.NoError(t, fs.Parse([]string{"--kubeconfig=/k", "--secure-port=8443", "--bind-address=127.0.0.1", "--tls-min-version=VersionTLS13"}))
+	require.NoError(t, fs.Parse([]string{"--kubeconfig=/k", "--secure-port=8443", "--bind-address=127.0.0.1",
+		"--tls-min-version=VersionTLS13"}))
 	assert.NoError(t, o.Validate())
 	assert.Equal(t, "/k", o.Kubeconfig)
 	assert.Equal(t, 8443, o.Generic.SecureServing.BindPort)

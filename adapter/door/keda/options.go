@@ -21,11 +21,11 @@ const DefaultClientName = "keda-operator"
 type Options struct {
 	// Address is the host and the port to listen on, such as ":9600".
 	Address string
-	// CertFile and KeyFile hold the certificate of the server in PEM, and are read again when they change. Without them there is no
-	// TLS.
+	// CertFile and KeyFile hold the certificate of the server in PEM, and are read again when they
+	// change. Without them there is no TLS.
 	CertFile, KeyFile string
-	// ClientCAFile holds the authorities of KEDA's certificate in PEM, and is read again when it changes. Without it none is asked
-	// for.
+	// ClientCAFile holds the authorities of KEDA's certificate in PEM, and is read again when it
+	// changes. Without it none is requested.
 	ClientCAFile string
 	// ClientNames are the names that KEDA's certificate may have: a DNS name of it, or its common name if it has no
 	// DNS name.
@@ -70,7 +70,8 @@ func (o Options) validateAddress() error {
 	case o.AllowAnonymous || o.ClientCAFile != "" || localaddr.Loopback(o.Address):
 		return nil
 	default:
-		return &OptionError{"Address", o.Address, "a loopback address, unless KEDA is authenticated (ClientCAFile) or nobody needs to be (AllowAnonymous)",
+		return &OptionError{"Address", o.Address,
+			"a loopback address, unless KEDA is authenticated (ClientCAFile) or anonymous clients are allowed (AllowAnonymous)",
 			errors.New("anybody who can reach it could read the load of every namespace")}
 	}
 }
@@ -95,7 +96,8 @@ func (o Options) validateClients() error {
 	case o.ClientCAFile == "":
 		return nil
 	case o.CertFile == "":
-		return &OptionError{"ClientCAFile", o.ClientCAFile, "left out unless CertFile is given: without TLS no client has a certificate", nil}
+		return &OptionError{"ClientCAFile", o.ClientCAFile,
+			"left out unless CertFile is given: without TLS no client has a certificate", nil}
 	}
 	if err := servertls.CheckAuthorities(o.ClientCAFile); err != nil {
 		return &OptionError{"ClientCAFile", o.ClientCAFile, "a file with certificates in PEM", err}

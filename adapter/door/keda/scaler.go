@@ -26,8 +26,8 @@ type Scaler struct {
 	lifetime func() time.Duration // of a stream
 }
 
-// NewScaler returns a Scaler of the snapshots of a reader, whose age it judges by the clock. known returns why the reader does not
-// have every PredictedMetric yet.
+// NewScaler returns a Scaler of the snapshots of a reader, whose age it judges by the clock. known
+// returns why the reader does not have every PredictedMetric yet.
 func NewScaler(reader serving.Reader, known func() error, now func() time.Time) *Scaler {
 	return &Scaler{
 		reader: reader, known: known, now: now,
@@ -36,7 +36,8 @@ func NewScaler(reader serving.Reader, known func() error, now func() time.Time) 
 }
 
 // GetMetricSpec returns the one metric of a trigger with its target.
-func (s *Scaler) GetMetricSpec(_ context.Context, ref *externalscaler.ScaledObjectRef) (*externalscaler.GetMetricSpecResponse, error) {
+func (s *Scaler) GetMetricSpec(_ context.Context,
+	ref *externalscaler.ScaledObjectRef) (*externalscaler.GetMetricSpecResponse, error) {
 	t, err := triggerOf(ref)
 	if err != nil {
 		return nil, asStatus(err)
@@ -49,11 +50,13 @@ func (s *Scaler) GetMetricSpec(_ context.Context, ref *externalscaler.ScaledObje
 }
 
 func specOf(t trigger, target float64) *externalscaler.GetMetricSpecResponse {
-	return &externalscaler.GetMetricSpecResponse{MetricSpecs: []*externalscaler.MetricSpec{{MetricName: t.metric, TargetSizeFloat: target}}}
+	return &externalscaler.GetMetricSpecResponse{MetricSpecs: []*externalscaler.MetricSpec{{MetricName: t.metric,
+		TargetSizeFloat: target}}}
 }
 
 // GetMetrics returns the value of a trigger.
-func (s *Scaler) GetMetrics(_ context.Context, r *externalscaler.GetMetricsRequest) (*externalscaler.GetMetricsResponse, error) {
+func (s *Scaler) GetMetrics(_ context.Context,
+	r *externalscaler.GetMetricsRequest) (*externalscaler.GetMetricsResponse, error) {
 	t, err := triggerOf(r.GetScaledObjectRef())
 	if err != nil {
 		return nil, asStatus(err)
@@ -71,7 +74,8 @@ func (s *Scaler) GetMetrics(_ context.Context, r *externalscaler.GetMetricsReque
 }
 
 // IsActive returns whether the value of a trigger is above its activation.
-func (s *Scaler) IsActive(_ context.Context, ref *externalscaler.ScaledObjectRef) (*externalscaler.IsActiveResponse, error) {
+func (s *Scaler) IsActive(_ context.Context,
+	ref *externalscaler.ScaledObjectRef) (*externalscaler.IsActiveResponse, error) {
 	t, err := triggerOf(ref)
 	if err != nil {
 		return nil, asStatus(err)
@@ -112,10 +116,11 @@ func (s *Scaler) value(t trigger) (int64, error) {
 }
 
 func (s *Scaler) query(t trigger) serving.Query {
-	return serving.Query{Namespace: t.predicted.Namespace, Selector: serving.ByName(t.predicted.Name), Metric: t.metric, Now: s.now()}
+	return serving.Query{Namespace: t.predicted.Namespace, Selector: serving.ByName(t.predicted.Name),
+		Metric: t.metric, Now: s.now()}
 }
 
-// explain replaces the error about a PredictedMetric that does not exist while nobody knows which do.
+// explain replaces the error about a PredictedMetric that does not exist while it is not known which do.
 func (s *Scaler) explain(err error) error {
 	if known, ok := errors.AsType[*serving.Error](err); !ok || known.Class != serving.NotFound {
 		return err
@@ -137,7 +142,7 @@ func asStatus(err error) error { return &statusError{serving.AsError(err)} }
 func (e *statusError) Error() string { return e.cause.Message }
 func (e *statusError) Unwrap() error { return e.cause }
 
-// GRPCStatus is what package status looks for.
+// GRPCStatus returns the status; package status looks for this method.
 func (e *statusError) GRPCStatus() *status.Status {
 	code := codes.Internal
 	switch e.cause.Class {

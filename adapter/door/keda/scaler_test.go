@@ -31,7 +31,8 @@ func newScaler(snapshots ...snapshot.Snapshot) (*Scaler, *servingtest.Memory) {
 
 // refTo is a ScaledObject shop/checkout, with metadata in pairs.
 func refTo(metadata ...string) *externalscaler.ScaledObjectRef {
-	ref := &externalscaler.ScaledObjectRef{Namespace: "shop", Name: "checkout", ScalerMetadata: map[string]string{"scalerAddress": "foresail-keda.foresail-system.svc:9600"}}
+	ref := &externalscaler.ScaledObjectRef{Namespace: "shop", Name: "checkout",
+		ScalerMetadata: map[string]string{"scalerAddress": "foresail-keda.foresail-system.svc:9600"}}
 	for i := 0; i < len(metadata); i += 2 {
 		ref.ScalerMetadata[metadata[i]] = metadata[i+1]
 	}
@@ -64,20 +65,26 @@ func TestMetadataIsRefusedByName(t *testing.T) {
 		ref  *externalscaler.ScaledObjectRef
 		want string
 	}{
-		"unknown key":      {refTo("predictedmetric", "x"), `metadata.predictedmetric: "x": must be left out: a trigger has predictedMetric, metric and activation`},
-		"threshold":        {refTo("threshold", "1"), `metadata.threshold: "1": must be left out`},
-		"a variable":       {refTo("predictedMetricFromEnv", "other"), `metadata.predictedMetricFromEnv: "other": must be left out: write the value itself, as predictedMetric`},
+		"unknown key": {refTo("predictedmetric", "x"),
+			`metadata.predictedmetric: "x": must be left out: a trigger has predictedMetric, metric and activation`},
+		"threshold": {refTo("threshold", "1"), `metadata.threshold: "1": must be left out`},
+		"a variable": {refTo("predictedMetricFromEnv", "other"),
+			`metadata.predictedMetricFromEnv: "other": must be left out: write the value itself, as predictedMetric`},
 		"another variable": {refTo("somethingFromEnv", "x"), `metadata.somethingFromEnv: "x": must be left out`},
-		"secret":           {refTo("tlsClientKey", "PRIVATE"), `metadata.tlsClientKey: "...": must be left out, as KEDA does not read it there`},
-		"unknown metric":   {refTo("metric", "load"), `metadata.metric: "load": must be predicted_load_total or predicted_replicas`},
-		"predicted_load":   {refTo("metric", "predicted_load"), `must be predicted_load_total or predicted_replicas: predicted_load needs a target of type Value, which a scaler cannot ask for`},
-		"empty metric":     {refTo("metric", ""), `metadata.metric: ""`},
-		"activation":       {refTo("activation", "many"), `metadata.activation: "many": must be a number, 0 or more`},
-		"negative":         {refTo("activation", "-1"), `metadata.activation: "-1"`},
-		"NaN":              {refTo("activation", "NaN"), `metadata.activation: "NaN"`},
-		"infinite":         {refTo("activation", "Inf"), `metadata.activation: "Inf"`},
-		"too large":        {refTo("activation", "1e999"), `metadata.activation: "1e999"`},
-		"name":             {refTo("predictedMetric", "Checkout"), `metadata.predictedMetric: "Checkout": must be the name of a PredictedMetric`},
+		"secret": {refTo("tlsClientKey", "PRIVATE"),
+			`metadata.tlsClientKey: "...": must be left out, as KEDA does not read it there`},
+		"unknown metric": {refTo("metric", "load"),
+			`metadata.metric: "load": must be predicted_load_total or predicted_replicas`},
+		"predicted_load": {refTo("metric", "predicted_load"),
+			`must be predicted_load_total or predicted_replicas: predicted_load needs a target of type Value, which a scaler cannot ask for`},
+		"empty metric": {refTo("metric", ""), `metadata.metric: ""`},
+		"activation":   {refTo("activation", "many"), `metadata.activation: "many": must be a number, 0 or more`},
+		"negative":     {refTo("activation", "-1"), `metadata.activation: "-1"`},
+		"NaN":          {refTo("activation", "NaN"), `metadata.activation: "NaN"`},
+		"infinite":     {refTo("activation", "Inf"), `metadata.activation: "Inf"`},
+		"too large":    {refTo("activation", "1e999"), `metadata.activation: "1e999"`},
+		"name": {refTo("predictedMetric", "Checkout"),
+			`metadata.predictedMetric: "Checkout": must be the name of a PredictedMetric`},
 		"empty name":       {refTo("predictedMetric", ""), `metadata.predictedMetric: ""`},
 		"namespace":        {&externalscaler.ScaledObjectRef{Name: "checkout"}, `namespace: ""`},
 		"nothing":          {&externalscaler.ScaledObjectRef{}, `namespace: ""`},
@@ -102,8 +109,9 @@ func TestMetadataIsRefusedByName(t *testing.T) {
 
 func TestMetadataOfKEDAIsAccepted(t *testing.T) {
 	s, _ := newScaler(servingtest.Healthy("elu", "checkout"))
-	_, err := s.GetMetricSpec(t.Context(), refTo("predictedMetric", "elu", "metric", "predicted_replicas", "activation", "0.5",
-		"enableTLS", "true", "unsafeSsl", "false"))
+	_, err := s.GetMetricSpec(t.Context(),
+		refTo("predictedMetric", "elu", "metric", "predicted_replicas", "activation", "0.5",
+			"enableTLS", "true", "unsafeSsl", "false"))
 	require.NoError(t, err)
 }
 
@@ -158,12 +166,14 @@ func TestValuesEqualThoseOfExternalMetrics(t *testing.T) {
 			s, memory := newScaler(published)
 			for _, metric := range []string{serving.LoadTotal, serving.Replicas} {
 				name := fmt.Sprintf("%s of %v × %v", metric, instances, threshold)
-				item, err := serving.Read(memory, serving.Query{Namespace: "shop", Selector: serving.ByName("checkout"), Metric: metric, Now: fixed()})
+				item, err := serving.Read(memory,
+					serving.Query{Namespace: "shop", Selector: serving.ByName("checkout"), Metric: metric, Now: fixed()})
 				require.NoError(t, err, name)
 				target, err := serving.Target(metric, &published)
 				require.NoError(t, err, name)
 
-				got, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo("metric", metric), MetricName: metric})
+				got, err := s.GetMetrics(t.Context(),
+					&externalscaler.GetMetricsRequest{ScaledObjectRef: refTo("metric", metric), MetricName: metric})
 				require.NoError(t, err, name)
 				require.Len(t, got.MetricValues, 1)
 				assertRead(t, item.Milli, got.MetricValues[0].MetricValueFloat, name)
@@ -238,17 +248,26 @@ func TestErrorsHaveTheSentenceOfExternalMetrics(t *testing.T) {
 		metric   string
 		code     codes.Code
 	}{
-		"stale":          {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.NewestSample = fixed().Add(-time.Hour) }), refTo(), serving.LoadTotal, codes.Unavailable},
-		"no ready pods":  {servingtest.Changed(healthy, withoutForecast(snapshot.NoReadyPods)), refTo(), serving.LoadTotal, codes.Unavailable},
-		"no replicas":    {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.ReplicasLost = fixed().Add(-time.Hour) }), refTo("metric", "predicted_replicas"), serving.Replicas, codes.Unavailable},
-		"too large":      {servingtest.Changed(healthy, loaded(1e300)), refTo(), serving.LoadTotal, codes.Internal},
-		"other name":     {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.Metric.Name = "other" }), refTo(), serving.LoadTotal, codes.NotFound},
-		"other space":    {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.Metric.Namespace = "other" }), refTo(), serving.LoadTotal, codes.NotFound},
-		"forecaster off": {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.At = fixed().Add(-time.Hour) }), refTo(), serving.LoadTotal, codes.Unavailable},
+		"stale": {servingtest.Changed(healthy, func(s *snapshot.Snapshot) {
+			s.NewestSample = fixed().Add(-time.Hour)
+		}), refTo(), serving.LoadTotal, codes.Unavailable},
+		"no ready pods": {servingtest.Changed(healthy, withoutForecast(snapshot.NoReadyPods)), refTo(),
+			serving.LoadTotal, codes.Unavailable},
+		"no replicas": {servingtest.Changed(healthy, func(s *snapshot.Snapshot) {
+			s.ReplicasLost = fixed().Add(-time.Hour)
+		}), refTo("metric", "predicted_replicas"), serving.Replicas, codes.Unavailable},
+		"too large": {servingtest.Changed(healthy, loaded(1e300)), refTo(), serving.LoadTotal, codes.Internal},
+		"other name": {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.Metric.Name = "other" }), refTo(),
+			serving.LoadTotal, codes.NotFound},
+		"other space": {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.Metric.Namespace = "other" }), refTo(),
+			serving.LoadTotal, codes.NotFound},
+		"forecaster off": {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.At = fixed().Add(-time.Hour) }),
+			refTo(), serving.LoadTotal, codes.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, memory := newScaler(test.snapshot)
-			_, want := serving.Read(memory, serving.Query{Namespace: "shop", Selector: serving.ByName("checkout"), Metric: test.metric, Now: fixed()})
+			_, want := serving.Read(memory,
+				serving.Query{Namespace: "shop", Selector: serving.ByName("checkout"), Metric: test.metric, Now: fixed()})
 			require.Error(t, want)
 			_, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: test.ref})
 			assertStatus(t, err, test.code, want.Error())
@@ -261,7 +280,8 @@ func TestErrorsHaveTheSentenceOfExternalMetrics(t *testing.T) {
 func TestUnknownWhileStarting(t *testing.T) {
 	s, _ := newScaler()
 	_, err := s.GetMetricSpec(t.Context(), refTo())
-	assertStatus(t, err, codes.NotFound, `the selector "predictedmetric=checkout" in namespace "shop" matches no PredictedMetric`)
+	assertStatus(t, err, codes.NotFound,
+		`the selector "predictedmetric=checkout" in namespace "shop" matches no PredictedMetric`)
 	s.known = func() error { return errors.New("pods are not listed yet") }
 	_, err = s.GetMetricSpec(t.Context(), refTo())
 	assertStatus(t, err, codes.Unavailable, "does not know every PredictedMetric yet: pods are not listed yet")
@@ -273,8 +293,10 @@ func TestOnlyTheMetricOfTheTriggerIsAnswered(t *testing.T) {
 		_, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo(), MetricName: name})
 		assert.NoError(t, err, name)
 	}
-	_, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo(), MetricName: "predicted_replicas"})
-	assertStatus(t, err, codes.InvalidArgument, `metricName: "predicted_replicas": must be predicted_load_total, the metric of the trigger`)
+	_, err := s.GetMetrics(t.Context(),
+		&externalscaler.GetMetricsRequest{ScaledObjectRef: refTo(), MetricName: "predicted_replicas"})
+	assertStatus(t, err, codes.InvalidArgument,
+		`metricName: "predicted_replicas": must be predicted_load_total, the metric of the trigger`)
 }
 
 func TestIsActiveAboveActivation(t *testing.T) {

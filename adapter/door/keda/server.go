@@ -62,8 +62,8 @@ type Server struct {
 	stopTimeout time.Duration
 }
 
-// NewServer listens. The error is that of Options.Validate or an *OptionError. ready returns why the process must not receive requests
-// yet; health tells it.
+// NewServer listens. The error is that of Options.Validate or an *OptionError. ready returns why
+// the process must not receive requests yet; health reports it.
 func NewServer(o Options, scaler *Scaler, ready func() error) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -81,7 +81,8 @@ func NewServer(o Options, scaler *Scaler, ready func() error) (*Server, error) {
 
 func newServer(listener net.Listener, secured *servertls.Config, scaler *Scaler, ready func() error) *Server {
 	s := &Server{
-		telemetry: newTelemetry(), scaler: scaler, ready: ready, listener: &gate{Listener: listener, ready: ready}, tls: secured, health: health.NewServer(),
+		telemetry: newTelemetry(), scaler: scaler, ready: ready, listener: &gate{Listener: listener, ready: ready},
+		tls: secured, health: health.NewServer(),
 		warnings: rate.NewLimiter(rate.Every(time.Minute), 1), log: klog.Background(),
 		maxStreams: maxStreams, stopTimeout: stopTimeout,
 	}
@@ -105,8 +106,9 @@ func newServer(listener net.Listener, secured *servertls.Config, scaler *Scaler,
 	return s
 }
 
-// gate closes connections until the process is ready for the first time. A container that is started again has the address that KEDA
-// knows: KEDA would ask it, and get no forecast, while another replica has one. Of replicas that it cannot reach it asks none.
+// gate closes connections until the process is ready for the first time. A container that is
+// started again has the address that KEDA knows: KEDA would ask it, and get no forecast, while
+// another replica has one. Of replicas that it cannot reach it asks none.
 type gate struct {
 	net.Listener
 	ready  func() error
@@ -172,7 +174,8 @@ func (s *Server) reportHealth() {
 	}
 }
 
-// stop ends streams without an error, so that KEDA opens them elsewhere at once, and tells clients to make no more requests.
+// stop ends streams without an error, so that KEDA opens them elsewhere at once, and signals
+// clients to make no more requests.
 func (s *Server) stop() {
 	s.health.Shutdown()
 	close(s.scaler.ending)
@@ -193,14 +196,16 @@ func (s *Server) call(ctx context.Context, r any, info *grpc.UnaryServerInfo, an
 }
 
 // stream bounds how many there are, those of health included: each has a goroutine and buffers.
-func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+	handle grpc.StreamHandler) error {
 	method, ours := streams[info.FullMethod]
 	defer s.held.Add(-1)
 	if s.held.Add(1) > s.maxStreams {
 		if ours {
 			s.duration.WithLabelValues(method, reasonTooManyStreams).Observe(0)
 		}
-		return status.Errorf(codes.ResourceExhausted, "%d streams are open, the most that a replica of Foresail serves", s.maxStreams)
+		return status.Errorf(codes.ResourceExhausted,
+			"%d streams are open, the most that a replica of Foresail serves", s.maxStreams)
 	}
 	if !ours {
 		return handle(server, stream)

@@ -82,7 +82,8 @@ func TestServing(t *testing.T) {
 	spec, err := c.GetMetricSpec(t.Context(), refTo())
 	require.NoError(t, err)
 	assert.InDelta(t, 0.7, spec.MetricSpecs[0].TargetSizeFloat, 0.0005)
-	values, err := c.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo(), MetricName: spec.MetricSpecs[0].MetricName})
+	values, err := c.GetMetrics(t.Context(),
+		&externalscaler.GetMetricsRequest{ScaledObjectRef: refTo(), MetricName: spec.MetricSpecs[0].MetricName})
 	require.NoError(t, err)
 	assert.InDelta(t, 10.01, values.MetricValues[0].MetricValueFloat, 0.0005)
 	active, err := c.IsActive(t.Context(), refTo("activation", "10.01"))
@@ -90,7 +91,8 @@ func TestServing(t *testing.T) {
 	assert.False(t, active.Result)
 	_, err = c.GetMetricSpec(t.Context(), refTo("metric", "predicted_load"))
 	assertStatus(t, err, codes.InvalidArgument, "predicted_load needs a target of type Value")
-	_, err = c.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo("predictedMetric", "other")})
+	_, err = c.GetMetrics(t.Context(),
+		&externalscaler.GetMetricsRequest{ScaledObjectRef: refTo("predictedMetric", "other")})
 	assertStatus(t, err, codes.NotFound, "the namespace has checkout")
 	stream, err := c.StreamIsActive(t.Context(), refTo("metric", "predicted_load"))
 	require.NoError(t, err)
@@ -98,8 +100,9 @@ func TestServing(t *testing.T) {
 	assertStatus(t, err, codes.InvalidArgument, "predicted_load needs a target of type Value")
 
 	for labels, want := range map[[2]string]float64{
-		{"GetMetricSpec", "OK"}: 1, {"GetMetricSpec", "InvalidTrigger"}: 1, {"GetMetrics", "OK"}: 1, {"GetMetrics", "NotFound"}: 1,
-		{"IsActive", "OK"}: 1, {"StreamIsActive", "InvalidTrigger"}: 1,
+		{"GetMetricSpec", "OK"}: 1, {"GetMetricSpec", "InvalidTrigger"}: 1, {"GetMetrics", "OK"}: 1,
+		{"GetMetrics", "NotFound"}: 1,
+		{"IsActive", "OK"}:         1, {"StreamIsActive", "InvalidTrigger"}: 1,
 	} {
 		assert.InDelta(t, want, observations(t, r.duration.WithLabelValues(labels[0], labels[1])), 0, labels)
 	}
@@ -147,7 +150,8 @@ func TestShutdownEndsStreamsWithoutAnError(t *testing.T) {
 	require.NoError(t, err)
 	_, err = specs.Recv()
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return testutil.ToFloat64(r.open.WithLabelValues("StreamIsActive")) == 1 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return testutil.ToFloat64(r.open.WithLabelValues("StreamIsActive")) == 1 },
+		patience, time.Millisecond)
 	r.stop()
 	_, err = specs.Recv()
 	assert.ErrorIs(t, err, io.EOF)
@@ -183,7 +187,8 @@ func TestClientsThatDoNotReadHoldNobodyUp(t *testing.T) {
 	require.NoError(t, err)
 	blocked := false
 	for i := 0; i < 10_000 && !blocked; i++ {
-		r.memory.Publish(servingtest.Changed(servingtest.Healthy("checkout", "checkout"), func(s *snapshot.Snapshot) { s.Threshold = float64(i + 1) }))
+		r.memory.Publish(servingtest.Changed(servingtest.Healthy("checkout", "checkout"),
+			func(s *snapshot.Snapshot) { s.Threshold = float64(i + 1) }))
 		r.scaler.rounds.begin()
 		select {
 		case <-looked:
@@ -288,7 +293,8 @@ func TestHealth(t *testing.T) {
 	})
 	conn := r.dial(t)
 	state := func() grpc_health_v1.HealthCheckResponse_ServingStatus {
-		answer, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "externalscaler.ExternalScaler"})
+		answer, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(),
+			&grpc_health_v1.HealthCheckRequest{Service: "externalscaler.ExternalScaler"})
 		require.NoError(t, err)
 		return answer.Status
 	}
@@ -312,8 +318,8 @@ func TestHealth(t *testing.T) {
 	assert.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, last.Status)
 }
 
-// A replica without forecasts is one that KEDA cannot reach, so that it asks another one. Once it has been ready it answers, whatever
-// becomes of its forecasts.
+// A replica without forecasts is one that KEDA cannot reach, so that it asks another one. Once it
+// has been ready it answers, whatever becomes of its forecasts.
 func TestConnectionsAreClosedUntilThereAreForecasts(t *testing.T) {
 	var ready atomic.Bool
 	scaler, _ := newScaler(servingtest.Healthy("checkout", "checkout"))

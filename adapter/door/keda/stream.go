@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// period is how often streams compare what they sent with what is known. Snapshots are made as often.
+	// period is the time between two checks of a stream for changes. Snapshots are made as often.
 	period = time.Second
-	// wakePause is the shortest time between two messages of one stream that a trigger is active. KEDA writes the status of the
-	// ScaledObject at each.
+	// wakePause is the shortest time between two messages of one stream that a trigger is active. KEDA
+	// writes the status of the ScaledObject at each.
 	wakePause = 10 * time.Second
 )
 
@@ -47,15 +47,16 @@ func (s *Scaler) activity(t trigger) activity {
 	}
 }
 
-// exists spares streams the error about a PredictedMetric that does not exist, which lists those that do.
+// exists reports whether the PredictedMetric exists, without the error that lists those that do.
 func (s *Scaler) exists(t trigger) bool {
 	_, ok := s.reader.Get(t.predicted)
 	return ok
 }
 
-// StreamIsActive sends whether a trigger is active, at once and whenever it changes. What KEDA gets after a time without a forecast
-// is new to it, whatever it got before.
-func (s *Scaler) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc.ServerStreamingServer[externalscaler.IsActiveResponse]) error {
+// StreamIsActive sends whether a trigger is active, at once and whenever it changes. What KEDA gets
+// after a time without a forecast is new to it, whatever it got before.
+func (s *Scaler) StreamIsActive(ref *externalscaler.ScaledObjectRef,
+	stream grpc.ServerStreamingServer[externalscaler.IsActiveResponse]) error {
 	t, err := triggerOf(ref)
 	if err != nil {
 		return asStatus(err)
@@ -78,7 +79,8 @@ func (s *Scaler) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc
 }
 
 // StreamMetricSpec sends the metric of a trigger with its target, at once and whenever the target changes.
-func (s *Scaler) StreamMetricSpec(ref *externalscaler.ScaledObjectRef, stream grpc.ServerStreamingServer[externalscaler.GetMetricSpecResponse]) error {
+func (s *Scaler) StreamMetricSpec(ref *externalscaler.ScaledObjectRef,
+	stream grpc.ServerStreamingServer[externalscaler.GetMetricSpecResponse]) error {
 	t, err := triggerOf(ref)
 	if err != nil {
 		return asStatus(err)

@@ -45,7 +45,8 @@ type opened[T any] struct {
 }
 
 // openStream opens one for shop/checkout, of which there is a snapshot unless it is nil.
-func openStream[T any](t *testing.T, method func(*Scaler, *externalscaler.ScaledObjectRef, *sink[T]) error, first ...snapshot.Snapshot) *opened[T] {
+func openStream[T any](t *testing.T, method func(*Scaler, *externalscaler.ScaledObjectRef, *sink[T]) error,
+	first ...snapshot.Snapshot) *opened[T] {
 	t.Helper()
 	s, memory := newScaler(first...)
 	begun := time.Now()
@@ -62,14 +63,16 @@ func openStream[T any](t *testing.T, method func(*Scaler, *externalscaler.Scaled
 
 func openActivity(t *testing.T, first ...snapshot.Snapshot) *opened[externalscaler.IsActiveResponse] {
 	t.Helper()
-	return openStream(t, func(s *Scaler, ref *externalscaler.ScaledObjectRef, stream *sink[externalscaler.IsActiveResponse]) error {
+	return openStream(t, func(s *Scaler, ref *externalscaler.ScaledObjectRef,
+		stream *sink[externalscaler.IsActiveResponse]) error {
 		return s.StreamIsActive(ref, stream)
 	}, first...)
 }
 
 func openSpecs(t *testing.T, first ...snapshot.Snapshot) *opened[externalscaler.GetMetricSpecResponse] {
 	t.Helper()
-	return openStream(t, func(s *Scaler, ref *externalscaler.ScaledObjectRef, stream *sink[externalscaler.GetMetricSpecResponse]) error {
+	return openStream(t, func(s *Scaler, ref *externalscaler.ScaledObjectRef,
+		stream *sink[externalscaler.GetMetricSpecResponse]) error {
 		return s.StreamMetricSpec(ref, stream)
 	}, first...)
 }
@@ -158,7 +161,7 @@ func TestStreamsOutliveWhatPasses(t *testing.T) {
 		}
 		assert.Equal(t, []bool{true}, results(o.sent))
 		o.round(loaded(1))
-		assert.Equal(t, []bool{true, true}, results(o.sent), "nobody knows what happened meanwhile")
+		assert.Equal(t, []bool{true, true}, results(o.sent), "no one knows what happened meanwhile")
 		o.round(loaded(0), inDryRun)
 		assert.Equal(t, []bool{true, true}, results(o.sent), "dry run is not inactive either")
 		o.cancel()
@@ -168,7 +171,8 @@ func TestStreamsOutliveWhatPasses(t *testing.T) {
 
 func TestTargetsAreSentAtOnceAndWhenTheyChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := openSpecs(t, servingtest.Changed(servingtest.Healthy("checkout", "checkout"), withoutForecast(snapshot.WaitingForSamples)))
+		o := openSpecs(t, servingtest.Changed(servingtest.Healthy("checkout", "checkout"),
+			withoutForecast(snapshot.WaitingForSamples)))
 		assert.Equal(t, []float64{0.7}, targets(t, o.sent), "without samples too")
 		o.round()
 		o.round(loaded(100))
@@ -200,7 +204,7 @@ func TestStreamsEndWithoutAnError(t *testing.T) {
 	})
 }
 
-// unlisted is a Reader of nothing, which nobody may list.
+// unlisted is a Reader of nothing, which no one may list.
 type unlisted struct {
 	*servingtest.Memory
 	t *testing.T

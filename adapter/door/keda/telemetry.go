@@ -11,7 +11,8 @@ import (
 	"github.com/foresail/foresail/internal/servertls"
 )
 
-// resultOK is the result of a request that was answered. Others are the reasons of package serving and the two of this package.
+// resultOK is the result of a request that was answered. Others are the reasons of package serving
+// and the two of this package.
 const resultOK = "OK"
 
 // calls and streams are the methods by their full names, under which gRPC has them.

@@ -29,7 +29,8 @@ import (
 )
 
 // clientOf returns what KEDA connects with, which has a certificate of the authority and trusts servers of all trusted.
-func clientOf(t *testing.T, a *servertlstest.Authority, trusted ...*servertlstest.Authority) credentials.TransportCredentials {
+func clientOf(t *testing.T, a *servertlstest.Authority,
+	trusted ...*servertlstest.Authority) credentials.TransportCredentials {
 	t.Helper()
 	return credentials.NewTLS(a.Client(t, servertlstest.Leaf(x509.ExtKeyUsageClientAuth, DefaultClientName), trusted...))
 }
@@ -72,7 +73,8 @@ func replace(t *testing.T, path string, content []byte) {
 
 func (f files) options() Options {
 	return Options{
-		Address: "127.0.0.1:0", CertFile: f.cert, KeyFile: f.key, ClientCAFile: f.clients, ClientNames: []string{DefaultClientName},
+		Address: "127.0.0.1:0", CertFile: f.cert, KeyFile: f.key, ClientCAFile: f.clients,
+		ClientNames: []string{DefaultClientName},
 	}
 }
 
@@ -126,12 +128,14 @@ func TestClientsAreAuthenticated(t *testing.T) {
 		"certificate of a server": credentials.NewTLS(ours.Client(t, ofServer, ours)),
 		"expired":                 credentials.NewTLS(ours.Client(t, &expired, ours)),
 		"trusts another server":   clientOf(t, ours, other),
-		"TLS 1.1":                 credentials.NewTLS(&tls.Config{RootCAs: servertlstest.Pool(ours), MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}),
-		"no TLS":                  insecure.NewCredentials(),
+		"TLS 1.1": credentials.NewTLS(&tls.Config{RootCAs: servertlstest.Pool(ours),
+			MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}),
+		"no TLS": insecure.NewCredentials(),
 	} {
 		before := testutil.ToFloat64(server.tlsFailures)
 		assert.Equal(t, codes.Unavailable, status.Code(ask(t, server, c)), name)
-		assert.Eventually(t, func() bool { return testutil.ToFloat64(server.tlsFailures) > before }, patience, time.Millisecond, name)
+		assert.Eventually(t, func() bool { return testutil.ToFloat64(server.tlsFailures) > before },
+			patience, time.Millisecond, name)
 	}
 }
 
@@ -152,8 +156,8 @@ func TestRefusedNamesAreLogged(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(lines.String(), names), lines)
 }
 
-// TestCertificatesAreReplacedWithoutAFailedCall replaces the authority, as KEDA's documentation asks for it: both are trusted for a
-// while, with clients that connect all the time.
+// TestCertificatesAreReplacedWithoutAFailedCall replaces the authority, as KEDA's documentation
+// asks for it: both are trusted for a while, with clients that connect all the time.
 func TestCertificatesAreReplacedWithoutAFailedCall(t *testing.T) {
 	before, after := servertlstest.NewAuthority(t, "before"), servertlstest.NewAuthority(t, "after")
 	f := newFiles(t, before, before)
@@ -217,22 +221,24 @@ func TestStrangersNeedAnOption(t *testing.T) {
 		options Options
 		want    string // the option that is wrong
 	}{
-		"loopback":                     {Options{Address: "127.0.0.1:9600"}, ""},
-		"all addresses":                {Options{Address: ":9600"}, "Address"},
-		"an address of a pod":          {Options{Address: "10.0.0.1:9600"}, "Address"},
-		"TLS alone":                    {Options{Address: ":9600", CertFile: f.cert, KeyFile: f.key}, "Address"},
-		"authorities without TLS":      {Options{Address: ":9600", ClientCAFile: f.clients}, "ClientCAFile"},
-		"mutual TLS":                   {withNames(secured, DefaultClientName), ""},
-		"no names":                     {withNames(secured), "ClientNames"},
-		"a wildcard":                   {withNames(secured, "*.keda.svc"), "ClientNames"},
-		"anonymous":                    {Options{Address: ":9600", AllowAnonymous: true}, ""},
-		"no port":                      {Options{Address: "127.0.0.1"}, "Address"},
-		"a port that is none":          {Options{Address: "127.0.0.1:70000"}, "Address"},
-		"a key alone":                  {Options{Address: "127.0.0.1:9600", KeyFile: f.key}, "CertFile"},
-		"a certificate alone":          {Options{Address: "127.0.0.1:9600", CertFile: f.cert}, "KeyFile"},
-		"the key for a certificate":    {Options{Address: "127.0.0.1:9600", CertFile: f.key, KeyFile: f.key}, "CertFile"},
-		"a key for the authorities":    {Options{Address: ":9600", CertFile: f.cert, KeyFile: f.key, ClientCAFile: f.key}, "ClientCAFile"},
-		"no such file of authorities":  {Options{Address: ":9600", CertFile: f.cert, KeyFile: f.key, ClientCAFile: f.key + "~"}, "ClientCAFile"},
+		"loopback":                  {Options{Address: "127.0.0.1:9600"}, ""},
+		"all addresses":             {Options{Address: ":9600"}, "Address"},
+		"an address of a pod":       {Options{Address: "10.0.0.1:9600"}, "Address"},
+		"TLS alone":                 {Options{Address: ":9600", CertFile: f.cert, KeyFile: f.key}, "Address"},
+		"authorities without TLS":   {Options{Address: ":9600", ClientCAFile: f.clients}, "ClientCAFile"},
+		"mutual TLS":                {withNames(secured, DefaultClientName), ""},
+		"no names":                  {withNames(secured), "ClientNames"},
+		"a wildcard":                {withNames(secured, "*.keda.svc"), "ClientNames"},
+		"anonymous":                 {Options{Address: ":9600", AllowAnonymous: true}, ""},
+		"no port":                   {Options{Address: "127.0.0.1"}, "Address"},
+		"a port that is none":       {Options{Address: "127.0.0.1:70000"}, "Address"},
+		"a key alone":               {Options{Address: "127.0.0.1:9600", KeyFile: f.key}, "CertFile"},
+		"a certificate alone":       {Options{Address: "127.0.0.1:9600", CertFile: f.cert}, "KeyFile"},
+		"the key for a certificate": {Options{Address: "127.0.0.1:9600", CertFile: f.key, KeyFile: f.key}, "CertFile"},
+		"a key for the authorities": {Options{Address: ":9600", CertFile: f.cert, KeyFile: f.key, ClientCAFile: f.key},
+			"ClientCAFile"},
+		"no such file of authorities": {Options{Address: ":9600", CertFile: f.cert, KeyFile: f.key,
+			ClientCAFile: f.key + "~"}, "ClientCAFile"},
 		"mutual TLS on loopback, fine": {secured, ""},
 	} {
 		err := test.options.Validate()

@@ -34,7 +34,7 @@ const (
 // reasonInvalidTrigger is the reason of an error about a request that no ScaledObject should make.
 const reasonInvalidTrigger = "InvalidTrigger"
 
-// trigger is what one trigger of a ScaledObject asks for.
+// trigger holds the parameters of one trigger of a ScaledObject.
 type trigger struct {
 	predicted  types.NamespacedName // the PredictedMetric
 	metric     string
@@ -43,7 +43,8 @@ type trigger struct {
 
 // triggerOf reads a trigger, or returns an *serving.Error.
 func triggerOf(ref *externalscaler.ScaledObjectRef) (trigger, error) {
-	t := trigger{predicted: types.NamespacedName{Namespace: ref.GetNamespace(), Name: ref.GetName()}, metric: serving.LoadTotal}
+	t := trigger{predicted: types.NamespacedName{Namespace: ref.GetNamespace(), Name: ref.GetName()},
+		metric: serving.LoadTotal}
 	if len(validation.IsDNS1123Label(ref.GetNamespace())) > 0 {
 		return t, invalid("namespace", ref.GetNamespace(), "that of the ScaledObject")
 	}
@@ -54,7 +55,8 @@ func triggerOf(ref *externalscaler.ScaledObjectRef) (trigger, error) {
 		}
 	}
 	if len(validation.IsDNS1123Subdomain(t.predicted.Name)) > 0 {
-		return t, invalid("metadata."+keyPredictedMetric, t.predicted.Name, "the name of a PredictedMetric in the namespace of the ScaledObject")
+		return t, invalid("metadata."+keyPredictedMetric, t.predicted.Name,
+			"the name of a PredictedMetric in the namespace of the ScaledObject")
 	}
 	return t, nil
 }
@@ -81,7 +83,8 @@ func (t *trigger) set(key, value string) error {
 	case strings.HasSuffix(key, fromEnv):
 		return invalid(field, value, "left out: write the value itself, as "+strings.TrimSuffix(abbreviate(key), fromEnv))
 	case slices.Contains([]string{"caCert", "tlsClientCert", "tlsClientKey"}, key):
-		return invalid(field, "...", "left out, as KEDA does not read it there: it belongs into the TriggerAuthentication of the trigger")
+		return invalid(field, "...",
+			"left out, as KEDA does not read it there: it belongs into the TriggerAuthentication of the trigger")
 	default:
 		return invalid(field, value, acceptKeys)
 	}
@@ -108,7 +111,7 @@ func invalid(field, value, accept string) error {
 	}
 }
 
-// abbreviate bounds how much of what a client sent is sent back.
+// abbreviate bounds how much of a client's input is sent back.
 func abbreviate(s string) string {
 	const most = 100
 	if len(s) <= most {

@@ -1,6 +1,7 @@
-// Package checkpoint keeps what has been learned of the load of each PredictedMetric in a PredictedMetricCheckpoint. The elected replica
-// writes them, and all replicas read them: so what was learned survives a restart, and replicas know the same. Without the kind, or without
-// rights to it, all goes on without checkpoints.
+// Package checkpoint keeps what has been learned of the load of each PredictedMetric in a
+// PredictedMetricCheckpoint. The elected replica writes them, and all replicas read them: so what
+// was learned survives a restart, and replicas know the same. Without the kind, or without rights
+// to it, all goes on without checkpoints.
 package checkpoint
 
 import (
@@ -28,7 +29,7 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Forecasts is what a forecaster knows of loads.
+// Forecasts is the forecaster's access to learned loads.
 type Forecasts interface {
 	Checkpoint(key types.NamespacedName) (forecaster.Checkpoint, bool)
 	Saved(key types.NamespacedName, c forecaster.Checkpoint)
@@ -55,7 +56,7 @@ type Checkpoints struct {
 	lead chan struct{} // full while this replica leads
 }
 
-// state is what the reader and the writer share.
+// state is shared by the reader and the writer.
 type state struct {
 	Options
 	telemetry *telemetry
@@ -123,7 +124,7 @@ func emptyObject() *unstructured.Unstructured {
 	return o
 }
 
-// emptyList is of objects that are decoded one by one: one that somebody has spoilt must not hide the others.
+// emptyList returns a list whose objects are decoded one by one, so that a broken one does not hide the others.
 func emptyList() *unstructured.UnstructuredList {
 	l := &unstructured.UnstructuredList{}
 	l.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
@@ -131,7 +132,8 @@ func emptyList() *unstructured.UnstructuredList {
 }
 
 // Object returns the object of a checkpoint, which goes with its PredictedMetric.
-func Object(pm types.NamespacedName, uid types.UID, c *forecaster.Checkpoint, now time.Time) (*unstructured.Unstructured, error) {
+func Object(pm types.NamespacedName, uid types.UID, c *forecaster.Checkpoint,
+	now time.Time) (*unstructured.Unstructured, error) {
 	data, err := compress(c.Data)
 	if err != nil {
 		return nil, err
@@ -140,9 +142,11 @@ func Object(pm types.NamespacedName, uid types.UID, c *forecaster.Checkpoint, no
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pm.Namespace, Name: pm.Name,
-			OwnerReferences: []metav1.OwnerReference{keep.Reference(&v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Name: pm.Name, UID: uid}})},
+			OwnerReferences: []metav1.OwnerReference{keep.Reference(
+				&v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Name: pm.Name, UID: uid}})},
 		},
-		Version: pipeline.CheckpointVersion, Learned: metav1.Duration{Duration: c.Learned.Round(time.Second)}, Updated: metav1.NewTime(now), Data: data,
+		Version: pipeline.CheckpointVersion, Learned: metav1.Duration{Duration: c.Learned.Round(time.Second)},
+		Updated: metav1.NewTime(now), Data: data,
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	return &unstructured.Unstructured{Object: fields}, err

@@ -71,7 +71,8 @@ func newCluster(t *testing.T, metrics ...*v1alpha1.PredictedMetric) *cluster {
 			}
 			return to.List(ctx, list, opts...)
 		},
-		Watch: func(ctx context.Context, to client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+		Watch: func(ctx context.Context, to client.WithWatch, list client.ObjectList,
+			opts ...client.ListOption) (watch.Interface, error) {
 			if err := c.request(); err != nil {
 				return nil, err
 			}
@@ -81,7 +82,8 @@ func newCluster(t *testing.T, metrics ...*v1alpha1.PredictedMetric) *cluster {
 			}
 			return decoded(c.Context(), w), nil
 		},
-		Apply: func(ctx context.Context, to client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+		Apply: func(ctx context.Context, to client.WithWatch, o runtime.ApplyConfiguration,
+			opts ...client.ApplyOption) error {
 			if err := c.request(); err != nil {
 				return err
 			}
@@ -97,7 +99,7 @@ func newCluster(t *testing.T, metrics ...*v1alpha1.PredictedMetric) *cluster {
 	return c
 }
 
-// untyped is a watch as the API answers it where no type is asked for.
+// untyped is a watch as the API answers it where no type is requested.
 type untyped struct {
 	watch.Interface
 	events chan watch.Event
@@ -156,7 +158,8 @@ func keyOf(name string) types.NamespacedName {
 
 func metric(name string) *v1alpha1.PredictedMetric {
 	key := keyOf(name)
-	return &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: types.UID("uid of " + name)}}
+	return &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name,
+		UID: types.UID("uid of " + name)}}
 }
 
 // replica is a Foresail whose loads are those of the test.
@@ -186,12 +189,14 @@ func (noPods) StartupTimeOnNode(_ pipeline.Method, initial time.Duration) time.D
 // start runs a replica, which leads or not, with some PredictedMetrics.
 func (c *cluster) start(leads bool, names ...string) *replica {
 	registry := prometheus.NewRegistry()
-	r := &replica{forecasts: forecaster.New(time.Now, registry, forecaster.Options{}), feeds: map[string]*forecaster.Feed{}}
+	r := &replica{forecasts: forecaster.New(time.Now, registry, forecaster.Options{}),
+		feeds: map[string]*forecaster.Feed{}}
 	for _, name := range names {
 		r.add(c, name)
 	}
 	r.Checkpoints = New(Options{
-		Metrics: c, Client: c, Forecasts: r.forecasts.Learned(), Known: func() error { return nil }, Now: time.Now, Registerer: registry,
+		Metrics: c, Client: c, Forecasts: r.forecasts.Learned(), Known: func() error { return nil },
+		Now: time.Now, Registerer: registry,
 	})
 	ctx, cancel := context.WithCancel(c.Context())
 	r.end = cancel
@@ -207,7 +212,8 @@ func (r *replica) add(c *cluster, name string) {
 	p := pipeline.AdaptiveParams()
 	p.Whole, p.Threshold, p.Max = true, 10, 100
 	feed, err := r.forecasts.Set(keyOf(name), forecaster.Config{
-		Params: p, Source: "prometheus", Origin: "the origin of " + name, Interval: time.Second, TargetKind: "Deployment", TargetName: name,
+		Params: p, Source: "prometheus", Origin: "the origin of " + name, Interval: time.Second,
+		TargetKind: "Deployment", TargetName: name,
 	})
 	require.NoError(c, err)
 	feed.SetPods(noPods{})
@@ -268,21 +274,23 @@ func (r *replica) learned(t *testing.T, name string) []byte {
 	return learned.Data
 }
 
-// TestReplicasKnowTheSame: one that starts later knows less, until the elected one writes what it knows. After a restart nothing is
-// forgotten.
+// TestReplicasKnowTheSame: one that starts later knows less, until the elected one writes what it
+// knows. After a restart nothing is forgotten.
 func TestReplicasKnowTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, l := newCluster(t, metric("web")), newLoads()
 		first := c.start(true, "web")
 		l.pass(12*time.Minute, first)
 		found := c.checkpoint("web")
-		assert.Equal(t, metav1.OwnerReference{APIVersion: "foresail.dev/v1alpha1", Kind: "PredictedMetric", Name: "web", UID: "uid of web", Controller: new(true)}, found.OwnerReferences[0])
+		assert.Equal(t, metav1.OwnerReference{APIVersion: "foresail.dev/v1alpha1", Kind: "PredictedMetric", Name: "web",
+			UID: "uid of web", Controller: new(true)}, found.OwnerReferences[0])
 		assert.EqualValues(t, pipeline.CheckpointVersion, found.Version)
 		assert.Greater(t, found.Learned.Duration, 8*time.Minute)
 		assert.Less(t, len(found.Data), 20_000)
 
 		second := c.start(false, "web")
-		l.pass(5*time.Minute, first, second) // it adopts a checkpoint that is older than its window: something is missing between
+		// it adopts a checkpoint that is older than its window: something is missing between
+		l.pass(5*time.Minute, first, second)
 		assert.NotEqual(t, first.learned(t, "web"), second.learned(t, "web"))
 		l.pass(6*time.Minute, first, second)
 		require.Equal(t, first.learned(t, "web"), second.learned(t, "web"))
@@ -404,7 +412,8 @@ func TestTheEndIsBounded(t *testing.T) {
 // TestWithoutTheKind: nothing fails but the checkpoints, which come once there is the kind.
 func TestWithoutTheKind(t *testing.T) {
 	missing := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "foresail.dev", Kind: kind}}
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "foresail.dev", Resource: "predictedmetriccheckpoints"}, "web", nil)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "foresail.dev",
+		Resource: "predictedmetriccheckpoints"}, "web", nil)
 	for name, err := range map[string]error{"missing": missing, "forbidden": forbidden} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -437,8 +446,8 @@ func TestWithoutTheKind(t *testing.T) {
 	}
 }
 
-// TestOnlyItsOwn: a checkpoint counts for the PredictedMetric that owns it alone, whatever is in it, and the elected replica does not
-// follow what others write.
+// TestOnlyItsOwn: a checkpoint counts for the PredictedMetric that owns it alone, whatever is in
+// it, and the elected replica does not follow what others write.
 func TestOnlyItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, l := newCluster(t, metric("web"), metric("other")), newLoads()
@@ -490,7 +499,8 @@ func TestOnlyItsOwn(t *testing.T) {
 		stray.stop()
 		adopted := count(leader, "Adopted")
 		followed := count(follower, "Adopted")
-		require.NoError(t, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("somebody"), client.ForceOwnership))
+		require.NoError(t, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object),
+			client.FieldOwner("somebody"), client.ForceOwnership))
 		synctest.Wait()
 		assert.Equal(t, adopted, count(leader, "Adopted"))
 		assert.Equal(t, followed+1, count(follower, "Adopted"))
@@ -499,7 +509,7 @@ func TestOnlyItsOwn(t *testing.T) {
 	})
 }
 
-// TestDeletedCheckpointsAreForgotten: whoever deletes one has the load learned anew, by all replicas.
+// TestDeletedCheckpointsAreForgotten: every caller who deletes one has the load learned again, by all replicas.
 func TestDeletedCheckpointsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, l := newCluster(t, metric("web")), newLoads()
@@ -581,7 +591,8 @@ func TestSpoiltObjectsHideNoOthers(t *testing.T) {
 		spoilt := emptyObject()
 		spoilt.SetNamespace("shop")
 		spoilt.SetName("a")
-		spoilt.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "foresail.dev/v1alpha1", Kind: "PredictedMetric", Name: "a", UID: "uid of a", Controller: new(true)}})
+		spoilt.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "foresail.dev/v1alpha1", Kind: "PredictedMetric",
+			Name: "a", UID: "uid of a", Controller: new(true)}})
 		require.NoError(t, unstructured.SetNestedField(spoilt.Object, "soon", "updated"))
 		page := emptyList()
 		require.NoError(t, c.List(t.Context(), page))

@@ -65,7 +65,8 @@ func (r *reader) run(ctx context.Context) {
 			wait = retryPeriod
 			r.telemetry.asked(verbList, err)
 			if r.failures.Due("read "+r.namespace, r.Now()) {
-				klog.FromContext(ctx).Error(err, "Cannot read PredictedMetricCheckpoints: a restart loses what is learned of loads, and replicas learn apart; trying again",
+				klog.FromContext(ctx).Error(err,
+					"Cannot read PredictedMetricCheckpoints: a restart loses what is learned of loads, and replicas learn apart; trying again",
 					"namespace", r.namespace, "in", retryPeriod)
 			}
 		}
@@ -116,8 +117,8 @@ func (r *reader) without() (keys []types.NamespacedName) {
 	return keys
 }
 
-// follow applies what changes after a version until the watch ends, and returns the version to go on from. After an error
-// all are listed again.
+// follow applies what changes after a version until the watch ends, and returns the version to go
+// on from. After an error all are listed again.
 func (r *reader) follow(ctx context.Context, version string) (string, error) {
 	w, err := r.Client.Watch(ctx, emptyList(), &client.ListOptions{
 		Namespace: r.namespace, Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true},
@@ -242,5 +243,5 @@ func (r *reader) forget(ctx context.Context, o *unstructured.Unstructured) {
 		return // it went with its PredictedMetric
 	}
 	r.Forecasts.Forget(key)
-	klog.FromContext(ctx).Info("A PredictedMetricCheckpoint was deleted: learning the load anew", "predictedmetric", key)
+	klog.FromContext(ctx).Info("A PredictedMetricCheckpoint was deleted: learning the load again", "predictedmetric", key)
 }

@@ -35,12 +35,12 @@ const (
 // writer writes the checkpoints of the elected replica.
 type writer struct {
 	*state
-	present []subject // all PredictedMetrics
-	due     []subject // those to write next: namespaces take turns, each with its oldest first
-	turns   share.Turns
-	planned time.Time // when these were found
-	tried   map[types.NamespacedName]time.Time
-	paused  time.Time // nothing is written until then
+	present  []subject // all PredictedMetrics
+	due      []subject // those to write next: namespaces take turns, each with its oldest first
+	rotation share.Turns
+	planned  time.Time // when these were found
+	tried    map[types.NamespacedName]time.Time
+	paused   time.Time // nothing is written until then
 }
 
 // subject is a PredictedMetric whose checkpoint is written.
@@ -96,7 +96,7 @@ func (w *writer) plan(ctx context.Context, now time.Time) error {
 	maps.DeleteFunc(w.written, func(key types.NamespacedName, _ time.Time) bool { return !present[key] })
 	maps.DeleteFunc(w.tried, func(key types.NamespacedName, _ time.Time) bool { return !present[key] })
 	slices.SortFunc(w.due, older)
-	share.Order(&w.turns, w.due, subject.namespace)
+	share.Order(&w.rotation, w.due, subject.namespace)
 	return nil
 }
 
@@ -108,7 +108,7 @@ func older(a, b subject) int {
 
 func (w *writer) write(ctx context.Context, s subject, learned *forecaster.Checkpoint) {
 	now := w.Now()
-	w.turns.Take(s.namespace())
+	w.rotation.Take(s.namespace())
 	o, err := Object(s.key, s.uid, learned, now)
 	if err == nil {
 		err = w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership)
@@ -125,7 +125,8 @@ func (w *writer) write(ctx context.Context, s subject, learned *forecaster.Check
 		w.paused = now.Add(retryPeriod)
 	}
 	if ctx.Err() == nil && !apierrors.HasStatusCause(err, "NamespaceTerminating") && w.failures.Due("write", w.Now()) {
-		klog.FromContext(ctx).Error(err, "Cannot write a PredictedMetricCheckpoint: a restart loses what is learned of the load; trying again",
+		klog.FromContext(ctx).Error(err,
+			"Cannot write a PredictedMetricCheckpoint: a restart loses what is learned of the load; trying again",
 			"predictedmetric", s.key, "in", retryPeriod)
 	}
 }
@@ -141,7 +142,7 @@ func (w *writer) flush(ctx context.Context) {
 	}
 	w.mu.Unlock()
 	slices.SortFunc(w.present, older)
-	share.Order(&w.turns, w.present, subject.namespace)
+	share.Order(&w.rotation, w.present, subject.namespace)
 	for _, s := range w.present {
 		if ctx.Err() != nil || w.Now().Before(w.paused) {
 			return

@@ -28,7 +28,8 @@ func BenchmarkRound(b *testing.B) {
 		fleet.start(now.Add(-time.Hour))
 	}
 	for i := range metrics {
-		feed, err := f.Set(types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("m%04d", i)}, Config{Params: p, Source: "remoteWrite", TargetKind: "Deployment", TargetName: fmt.Sprint("m", i)})
+		feed, err := f.Set(types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("m%04d", i)},
+			Config{Params: p, Source: "remoteWrite", TargetKind: "Deployment", TargetName: fmt.Sprint("m", i)})
 		require.NoError(b, err)
 		feed.SetPods(fleet)
 		feed.SetReplicas(pods)

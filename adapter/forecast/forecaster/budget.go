@@ -126,14 +126,16 @@ func (b *budget) refuse(tasks []*task, part int64) {
 	for _, t := range tasks {
 		switch {
 		case readings+t.total() > b.maxReadings:
-			t.refused = unavailable(snapshot.InvalidSpec, "spec.sampleInterval: the forecast would keep %d readings (%d of each of %d pods), next to %d "+
-				"for older PredictedMetrics in the namespace: must be at most %d together; "+
-				"a longer interval of the source needs fewer",
+			t.refused = unavailable(snapshot.InvalidSpec,
+				"spec.sampleInterval: the forecast would keep %d readings (%d of each of %d pods), next to %d "+
+					"for older PredictedMetrics in the namespace: must be at most %d together; "+
+					"a longer interval of the source needs fewer",
 				t.total(), t.readings, t.instances, readings, b.maxReadings)
 		case t.samples > part-samples:
-			t.refused = unavailable(snapshot.InvalidSpec, "spec.sampleInterval: the forecast takes the memory of %d samples, next to that of %d "+
-				"for older PredictedMetrics in the namespace: must be at most %d together, its share of the %d that fit into the memory "+
-				"limit of the process; a longer sampleInterval needs fewer", t.samples, samples, part, b.maxSamples)
+			t.refused = unavailable(snapshot.InvalidSpec,
+				"spec.sampleInterval: the forecast takes the memory of %d samples, next to that of %d "+
+					"for older PredictedMetrics in the namespace: must be at most %d together, its share of the %d that fit into the memory "+
+					"limit of the process; a longer sampleInterval needs fewer", t.samples, samples, part, b.maxSamples)
 		default:
 			readings += t.total()
 			samples += t.samples

@@ -59,13 +59,14 @@ func (w *tenants) err(namespace, name string) error {
 	return s.Err
 }
 
-// Namespaces that do not fit into the memory together share it: what is older goes on, and the newest are refused with the
-// numbers. A namespace that keeps little loses nothing.
+// Namespaces that do not fit into the memory together share it: what is older goes on, and the
+// newest are refused with the numbers. A namespace that keeps little loses nothing.
 func TestNamespacesFitIntoMemoryTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := config()
 		window := int64(c.Params.WindowFor(c.Params.StartupTime) / c.every()) // samples of a pod
-		w := &tenants{New(time.Now, prometheus.NewRegistry(), Options{MaxSamples: 17 * window}), map[types.NamespacedName]*fleet{}}
+		w := &tenants{New(time.Now, prometheus.NewRegistry(), Options{MaxSamples: 17 * window}),
+			map[types.NamespacedName]*fleet{}}
 		w.create(t, "small", "first", 2)
 		for _, namespace := range []string{"bank", "casino", "den"} {
 			w.create(t, namespace, "first", 4)
@@ -75,10 +76,12 @@ func TestNamespacesFitIntoMemoryTogether(t *testing.T) {
 		require.NoError(t, w.err("small", "first"))
 		for _, namespace := range []string{"bank", "casino", "den"} {
 			require.NoError(t, w.err(namespace, "first"))
-			require.ErrorContains(t, w.err(namespace, "second"), fmt.Sprintf("the forecast takes the memory of %d samples, next to that of %d "+
-				"for older PredictedMetrics in the namespace: must be at most %d together, its share of the %d that fit into the memory limit", 6*window, 4*window, 5*window, 17*window))
+			require.ErrorContains(t, w.err(namespace, "second"),
+				fmt.Sprintf("the forecast takes the memory of %d samples, next to that of %d "+
+					"for older PredictedMetrics in the namespace: must be at most %d together, its share of the %d that fit into the memory limit", 6*window, 4*window, 5*window, 17*window))
 		}
-		assert.True(t, w.feeds.get(types.NamespacedName{Namespace: "bank", Name: "second"}).Refuses(), "nothing is read for it")
+		assert.True(t, w.feeds.get(types.NamespacedName{Namespace: "bank", Name: "second"}).Refuses(),
+			"nothing is read for it")
 	})
 }
 
@@ -95,15 +98,17 @@ func TestLargeForecastCountsWhatItIsMadeIn(t *testing.T) {
 		_, err := w.Set(key, c)
 		require.NoError(t, err)
 		w.pass(1)
-		require.ErrorContains(t, w.err("bank", "first"), fmt.Sprintf("takes the memory of %d samples, next to that of 0", 2*pods*window))
+		require.ErrorContains(t, w.err("bank", "first"),
+			fmt.Sprintf("takes the memory of %d samples, next to that of 0", 2*pods*window))
 		w.budget.maxSamples++
 		w.pass(1)
 		assert.NotContains(t, w.err("bank", "first").Error(), "memory")
 	})
 }
 
-// A PredictedMetric that is refused for what it kept follows the message: with a shorter window it is served. Without one, as
-// where a sender has sent too often, it is tried again once nothing of that would be left.
+// A PredictedMetric that is refused for what it kept follows the message: with a shorter window it
+// is served. Without one, as where a sender has sent too often, it is tried again once nothing of
+// that would be left.
 func TestRefusedForWhatItKept(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"shorter window": func(c *Config) { c.Params.Window = c.Params.Window / 4 },
@@ -145,7 +150,8 @@ func TestRefusedForWhatItKept(t *testing.T) {
 
 func TestNamespaceHasABudgetOfReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &tenants{New(time.Now, prometheus.NewRegistry(), Options{MaxReadings: 10_000}), map[types.NamespacedName]*fleet{}}
+		w := &tenants{New(time.Now, prometheus.NewRegistry(), Options{MaxReadings: 10_000}),
+			map[types.NamespacedName]*fleet{}}
 		w.create(t, "shop", "z-first", 4)
 		w.create(t, "shop", "second", 6)
 		w.create(t, "bank", "first", 10)
@@ -175,7 +181,7 @@ func TestNamespaceHasABudgetOfReadings(t *testing.T) {
 		delete(w.pods, gone)
 		w.pass(2)
 		require.ErrorAs(t, w.err("shop", "second"), &refused)
-		assert.Equal(t, snapshot.WarmingUp, refused.Reason, "begins anew where there is room again")
+		assert.Equal(t, snapshot.WarmingUp, refused.Reason, "starts again where there is room again")
 		w.pass(20)
 		assert.NoError(t, w.err("shop", "second"))
 	})

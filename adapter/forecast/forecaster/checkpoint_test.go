@@ -19,7 +19,8 @@ func learning(t *testing.T) *world {
 	return w
 }
 
-// TestCheckpointsThatAreFollowed: one that is older than the window would leave a gap, and one from the future would stop the learning.
+// TestCheckpointsThatAreFollowed: one that is older than the window would leave a gap, and one from
+// the future would stop the learning.
 func TestCheckpointsThatAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, other := learning(t), learning(t)

@@ -66,8 +66,8 @@ func (c *clock) start(x *podtracker.Instance) (ms int64, counts bool) {
 	return x.Start.UnixMilli(), true
 }
 
-// forget drops all instances but those present.
-func (c *clock) forget(present map[string]bool) {
+// retainOnly drops all instances but those present.
+func (c *clock) retainOnly(present map[string]bool) {
 	maps.DeleteFunc(c.moved, func(id string, _ int64) bool { return !present[id] })
 }
 

@@ -37,7 +37,8 @@ func TestTheLargestOfATargetWins(t *testing.T) {
 		w.pass(20*time.Second, nil)
 		assert.Equal(t, snapshot.Combined{Desired: 4, DrivenBy: "checkout", Metrics: 2, Undecided: []string{"heap"}}, joint())
 		w.feed.SetReplicas(6)
-		assert.Equal(t, snapshot.Combined{Desired: 6, DrivenBy: "heap", Metrics: 2, Undecided: []string{"heap"}}, joint(), "it was scaled up after the forecast")
+		assert.Equal(t, snapshot.Combined{Desired: 6, DrivenBy: "heap", Metrics: 2, Undecided: []string{"heap"}}, joint(),
+			"it was scaled up after the forecast")
 		w.feed.SetReplicas(4)
 		for range 30 {
 			w.pass(time.Second, nil)
@@ -76,7 +77,8 @@ func TestScaleThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// A PredictedMetric in dry run has its own decision, and no say in that of the target. Both ends of dry run count at once.
+// A PredictedMetric in dry run has its own decision, and no say in that of the target. Both ends of
+// dry run count at once.
 func TestDryRunHasNoSayInTheTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4, steady(2))
@@ -116,7 +118,7 @@ func TestDryRunHasNoSayInTheTarget(t *testing.T) {
 		assert.Equal(t, snapshot.Combined{Desired: 4, DrivenBy: "checkout", Metrics: 1}, w.get().Combined)
 
 		w.forecaster.Remove(key)
-		assert.False(t, new(get().Combined).Decided(), "nobody else has a decision")
+		assert.False(t, new(get().Combined).Decided(), "no one else has a decision")
 		w.forecaster.Reject(trial, c, errors.New("broken"))
 		assert.True(t, get().DryRun, "of a rejected spec too")
 	})

@@ -24,9 +24,9 @@ type Config struct {
 	Created        time.Time     // when the PredictedMetric was created
 	Counter        bool          // samples are rates of a counter
 
-	// Farther requests a forecast of the time at which a node has started as well. NodeStartupTime is
+	// NodeForecast requests a forecast of the time at which a node has started as well. NodeStartupTime is
 	// how long one takes; 0: the result of Options.NodeStartupTime.
-	Farther         bool
+	NodeForecast    bool
 	NodeStartupTime time.Duration
 
 	Schedules *schedule.Calendar // used by one forecast at a time; nil: none
@@ -67,7 +67,7 @@ func (c *Config) every() time.Duration {
 // limits lets an inbox accept as many samples as a window of this length needs.
 func (c *Config) limits(window time.Duration) limits {
 	return limits{
-		interval: c.Params.Interval, window: window, most: 2 * c.readings(window),
+		interval: c.Params.Interval, window: window, maxSamples: 2 * c.readings(window),
 		values: gate.LimitsOf(&c.Params, c.Counter),
 	}
 }

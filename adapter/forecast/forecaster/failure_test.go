@@ -37,13 +37,14 @@ func (w *world) unreadable() {
 }
 
 func notServed(pod string) error {
-	return fmt.Errorf("http://10.0.0.%s:9090/metrics: metric \"bussy\" is not served; the endpoint serves \"busy\"", pod[len("pod-"):])
+	return fmt.Errorf("http://10.0.0.%s:9090/metrics: metric \"bussy\" is not served; the endpoint serves \"busy\"",
+		pod[len("pod-"):])
 }
 
 func refused(string) error { return source.NotYet{Err: errors.New("connect: connection refused")} }
 
-// TestWrongPortIsASourceThatFails checks that refused connections count at once for pods that have been ready for long, and after a
-// while for new ones.
+// TestWrongPortIsASourceThatFails checks that refused connections count at once for pods that have
+// been ready for long, and after a while for new ones.
 func TestWrongPortIsASourceThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		age, after time.Duration
@@ -77,7 +78,8 @@ func TestWrongMetricIsASourceThatFails(t *testing.T) {
 		assert.Equal(t, snapshot.WaitingForSamples, w.reason())
 		w.failAll(time.Second, notServed)
 		assert.Equal(t, snapshot.SourceFailing, w.reason())
-		assert.EqualError(t, w.get().Err, `none of 3 ready pods can be read: http://10.0.0.0:9090/metrics: metric "bussy" is not served; the endpoint serves "busy"`)
+		assert.EqualError(t, w.get().Err,
+			`none of 3 ready pods can be read: http://10.0.0.0:9090/metrics: metric "bussy" is not served; the endpoint serves "busy"`)
 		assert.True(t, w.feed.awaitsData(), "a replica that starts waits for it as for other samples")
 
 		w.failAll(time.Second, func(pod string) error {
@@ -86,8 +88,9 @@ func TestWrongMetricIsASourceThatFails(t *testing.T) {
 			}
 			return notServed(pod)
 		})
-		assert.EqualError(t, w.get().Err, `none of 3 ready pods can be read: pod pod-0: http://10.0.0.0:9090/metrics: metric "bussy" is not served; the endpoint serves "busy"; `+
-			`pod pod-2: http://10.0.0.2:9090/metrics: no complete answer within 1s`)
+		assert.EqualError(t, w.get().Err,
+			`none of 3 ready pods can be read: pod pod-0: http://10.0.0.0:9090/metrics: metric "bussy" is not served; the endpoint serves "busy"; `+
+				`pod pod-2: http://10.0.0.2:9090/metrics: no complete answer within 1s`)
 
 		for range 2 { // the clocks of the pods are ahead
 			for _, pod := range []string{"pod-0", "pod-1", "pod-2"} {
@@ -107,8 +110,8 @@ func TestWrongMetricIsASourceThatFails(t *testing.T) {
 	})
 }
 
-// A pod without a readiness probe is ready before it listens, one reading may fail by chance, and a pod that is read shows that the spec
-// is right.
+// A pod without a readiness probe is ready before it listens, one reading may fail by chance, and a
+// pod that is read shows that the spec is right.
 func TestStartIsNoFailure(t *testing.T) {
 	for name, play := range map[string]func(w *world){
 		"a pod that does not listen yet": func(w *world) {
@@ -152,7 +155,8 @@ func TestStartIsNoFailure(t *testing.T) {
 	}
 }
 
-// An update to a version without the metric is reported as that once it has replaced all pods, and samples that ran out as that.
+// An update to a version without the metric is reported as that once it has replaced all pods, and
+// samples that ran out as that.
 func TestFailureAfterSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, steady(1))
@@ -168,7 +172,8 @@ func TestFailureAfterSamples(t *testing.T) {
 	})
 }
 
-// Sources that query, and loads that are measured as a whole, have the same reason. A sender that is silent is no failure yet.
+// Sources that query, and loads that are measured as a whole, have the same reason. A sender that
+// is silent is no failure yet.
 func TestSourceThatFailsAsAWhole(t *testing.T) {
 	query := errors.New(`http://prometheus:9090: query "bussy" returns nothing for the last 5m0s`)
 	for name, c := range map[string]struct {
@@ -177,9 +182,12 @@ func TestSourceThatFailsAsAWhole(t *testing.T) {
 		fail   func(*Feed)
 		want   string
 	}{
-		"query for pods":         {fail: func(f *Feed) { f.SourceFailed(query) }, want: "none of 2 ready pods can be read: " + query.Error()},
-		"query for a whole":      {whole: true, fail: func(f *Feed) { f.SourceFailed(query) }, want: "the load of the target cannot be read: " + query.Error()},
-		"value of a whole":       {whole: true, fail: func(f *Feed) { f.Fail(source.WholeTarget, query) }, want: "the load of the target cannot be read: " + query.Error()},
+		"query for pods": {fail: func(f *Feed) { f.SourceFailed(query) },
+			want: "none of 2 ready pods can be read: " + query.Error()},
+		"query for a whole": {whole: true, fail: func(f *Feed) { f.SourceFailed(query) },
+			want: "the load of the target cannot be read: " + query.Error()},
+		"value of a whole": {whole: true, fail: func(f *Feed) { f.Fail(source.WholeTarget, query) },
+			want: "the load of the target cannot be read: " + query.Error()},
 		"sender that is silent":  {pushed: true, fail: func(f *Feed) { f.SourceFailed(query) }},
 		"query that works again": {fail: func(f *Feed) { f.SourceFailed(query); f.SourceFailed(nil) }},
 	} {

@@ -34,7 +34,7 @@ type shared struct {
 	settings  atomic.Pointer[settings]
 	target    scaleTarget
 	footprint footprint
-	watch     watch
+	watch     feedTrace
 }
 
 func newFeed(key types.NamespacedName, c Config, now func() time.Time) (*Feed, error) {
@@ -42,7 +42,7 @@ func newFeed(key types.NamespacedName, c Config, now func() time.Time) (*Feed, e
 	if err := f.configure(c); err != nil {
 		return nil, err
 	}
-	f.predictor.use()
+	f.predictor.adoptSettings()
 	why := unavailable(snapshot.WaitingForSamples, "no sample has been read yet")
 	f.published.Store(f.predictor.fail(why, now()))
 	return f, nil
@@ -108,8 +108,8 @@ func (f *Feed) Append(instance string, added ...pipeline.Sample) {
 	b := f.inbox
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.limits.most > 0 {
-		b.add(b.of(instance), added, now)
+	if b.limits.maxSamples > 0 {
+		b.acceptSamples(b.of(instance), added, now)
 	}
 }
 
@@ -118,7 +118,7 @@ func (f *Feed) Receiver(instance string) source.Receiver {
 	b := f.inbox
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return &receiver{b, f.now, b.of(instance), b.dropped}
+	return &receiver{b, f.now, b.of(instance), b.generation}
 }
 
 // Fail implements source.Sink.
@@ -164,7 +164,7 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.footprint.beyond.Store(false)
-	f.predictor.use()
+	f.predictor.adoptSettings()
 	if f.predictor.using.pipeline == nil {
 		return snapshot.InvalidSpec
 	}
@@ -183,7 +183,7 @@ func (f *Feed) stop(why error, now time.Time) snapshot.Reason {
 	p := &f.predictor
 	f.footprint.refuse(now, p.window, f.settings.Load(), p.using)
 	f.inbox.limit(limits{})
-	p.use()
+	p.adoptSettings()
 	p.clear()
 	f.published.Store(p.fail(why, now))
 	return snapshot.InvalidSpec

@@ -8,39 +8,39 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// floorSpan is how long a floor looks back, at least: the end of a connection may be noticed that late.
+// floorSpan is the minimum time that a floor looks back: the end of a connection may be noticed that late.
 const floorSpan = time.Minute
 
 // floor is the highest of the loads that were served in the last one or two floorSpans. Forecasts that
 // lack a part of the load are raised to it.
 type floor struct {
 	begun         time.Time // of the newer span
-	noted         time.Time // when a forecast was taken last
+	noted         time.Time // when a forecast was last recorded
 	older, newest float64
 }
 
-// note takes a forecast of the whole load.
-func (l *floor) note(f *pipeline.Forecast, now time.Time) {
-	if age := now.Sub(l.begun).Abs(); age > floorSpan {
+// recordServed records the served load of a forecast of the whole load.
+func (low *floor) recordServed(served *pipeline.Forecast, now time.Time) {
+	if age := now.Sub(low.begun).Abs(); age > floorSpan {
 		if age > 2*floorSpan {
-			l.newest = 0 // there were no forecasts for a while
+			low.newest = 0 // there were no forecasts for a while
 		}
-		l.older, l.newest, l.begun = l.newest, 0, now
+		low.older, low.newest, low.begun = low.newest, 0, now
 	}
-	l.newest, l.noted = max(l.newest, f.ServedLoad), now
+	low.newest, low.noted = max(low.newest, served.ServedLoad), now
 }
 
-// roundingSlack keeps rounding errors from making one instance more.
+// roundingSlack keeps rounding errors from adding an instance.
 const roundingSlack = 1e-9
 
-// raise raises a forecast that lacks a part of the load, and prevents that it removes instances. A floor from
-// before a time without forecasts of the whole load does not count: load changes.
-func (l *floor) raise(f *pipeline.Forecast, p *pipeline.Params, now time.Time) {
+// raise raises a forecast that lacks a part of the load, so that it does not remove instances. A floor that is too old
+// is ignored, because the load may have changed since.
+func (low *floor) raise(f *pipeline.Forecast, p *pipeline.Params, now time.Time) {
 	limit := floorSpan + p.StaleAfter
-	if snapshot.TooOld(l.noted, now, limit) || snapshot.TooOld(now, l.noted, limit) { // or the clock was set back
+	if snapshot.TooOld(low.noted, now, limit) || snapshot.TooOld(now, low.noted, limit) { // or the clock was set back
 		return
 	}
-	f.ServedLoad = max(f.ServedLoad, l.older, l.newest)
+	f.ServedLoad = max(f.ServedLoad, low.older, low.newest)
 	needed := int(math.Ceil(f.ServedLoad/p.Threshold - roundingSlack))
 	desired := max(f.Target, min(needed, p.Max))
 	if f.Decision.Desired >= desired {

@@ -110,7 +110,7 @@ func TestFloor(t *testing.T) {
 	var at time.Duration
 	note := func(after time.Duration, f pipeline.Forecast) {
 		at = after
-		l.note(&f, begun.Add(at))
+		l.recordServed(&f, begun.Add(at))
 	}
 	note(0, of(5, 9, 9))
 	note(floorSpan+time.Second, of(2, 4, 9))
@@ -175,13 +175,13 @@ func TestFloorHasAnAge(t *testing.T) {
 		return f.ServedLoad
 	}
 	var l floor
-	l.note(&pipeline.Forecast{ServedLoad: 50}, begun)
+	l.recordServed(&pipeline.Forecast{ServedLoad: 50}, begun)
 	assert.Equal(t, 50.0, raised(l, floorSpan+p.StaleAfter))
 	assert.Equal(t, 1.0, raised(l, floorSpan+p.StaleAfter+time.Second))
 	assert.Equal(t, 1.0, raised(l, -time.Hour), "the clock was set back")
-	l.note(&pipeline.Forecast{ServedLoad: 2}, begun.Add(2*floorSpan))
+	l.recordServed(&pipeline.Forecast{ServedLoad: 2}, begun.Add(2*floorSpan))
 	assert.Equal(t, 50.0, raised(l, 2*floorSpan))
-	l.note(&pipeline.Forecast{ServedLoad: 3}, begun.Add(5*floorSpan))
+	l.recordServed(&pipeline.Forecast{ServedLoad: 3}, begun.Add(5*floorSpan))
 	assert.Equal(t, 3.0, raised(l, 5*floorSpan))
 }
 

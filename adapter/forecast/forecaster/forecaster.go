@@ -31,7 +31,7 @@ type Forecaster struct {
 	readiness  readiness
 	workspaces *workspaces
 	budget     budget
-	tracing    tracing
+	tracing    tracer
 }
 
 // Options configure a forecaster. The zero value is ready.
@@ -134,7 +134,7 @@ func (f *Forecaster) Trace(key types.NamespacedName) (*snapshot.Trace, bool) {
 	if feed == nil {
 		return nil, false
 	}
-	f.tracing.keep(feed, f.now())
+	f.tracing.extend(feed, f.now())
 	return feed.watch.trace.Load(), true
 }
 

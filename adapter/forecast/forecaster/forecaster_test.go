@@ -80,7 +80,8 @@ var key = types.NamespacedName{Namespace: "shop", Name: "checkout"}
 func config() Config {
 	p := pipeline.HoltParams()
 	p.Threshold, p.Max = 0.7, 20
-	return Config{Params: p, MeasureStartup: true, Source: "pods", Interval: time.Second, TargetKind: "Deployment", TargetName: "checkout"}
+	return Config{Params: p, MeasureStartup: true, Source: "pods", Interval: time.Second,
+		TargetKind: "Deployment", TargetName: "checkout"}
 }
 
 // world is a forecaster with one feed and the pods behind it; each second reads every pod but the silent ones.
@@ -412,7 +413,7 @@ func TestForecastsAreSpreadOverASecond(t *testing.T) {
 	})
 }
 
-// A feed makes the farther forecast only if it is asked for, and while somebody says how long a node takes.
+// A feed makes the farther forecast only if it is requested, and while someone says how long a node takes.
 func TestFartherForecast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := time.Minute
@@ -431,13 +432,13 @@ func TestFartherForecast(t *testing.T) {
 		assert.Zero(t, beyond(), "not asked for")
 		assert.Equal(t, 80*time.Second, w.get().StartupTime, "with the wait for a node")
 		c := config()
-		c.Farther = true
+		c.NodeForecast = true
 		_, err := w.forecaster.Set(key, c)
 		require.NoError(t, err)
 		assert.Equal(t, time.Minute, beyond())
 		assert.Equal(t, 20*time.Second, w.get().StartupTime, "the farther forecast has the wait for a node")
 		nodes = 0
-		assert.Zero(t, beyond(), "nobody says how long a node takes")
+		assert.Zero(t, beyond(), "no one says how long a node takes")
 		c.NodeStartupTime = 3 * time.Minute
 		_, err = w.forecaster.Set(key, c)
 		require.NoError(t, err)

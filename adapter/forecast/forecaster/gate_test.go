@@ -136,7 +136,7 @@ func TestAbsurdReadingIsNamed(t *testing.T) {
 	})
 }
 
-// TestReadingsAboveTheDeclaredMaximumAreUnknown has a pod read more than saturation for good, which no repetition
+// TestReadingsAboveTheDeclaredMaximumAreUnknown has a pod read more than saturation permanently, which no repetition
 // makes possible.
 func TestReadingsAboveTheDeclaredMaximumAreUnknown(t *testing.T) {
 	for name, p := range methods() {

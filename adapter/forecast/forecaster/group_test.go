@@ -91,8 +91,8 @@ func TestReadyWaitsForTheFirstData(t *testing.T) {
 	})
 }
 
-// A PredictedMetric whose scale has not been read yet may have a load: a replica that serves without it would answer its HPA
-// with an error.
+// A PredictedMetric whose scale has not been read yet may have a load: a replica that serves
+// without it would answer its HPA with an error.
 func TestReadyWaitsForScales(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := New(time.Now, prometheus.NewRegistry(), Options{})

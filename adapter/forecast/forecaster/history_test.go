@@ -22,7 +22,8 @@ func week() (begin int64, minutes []pipeline.Minute) {
 	return end.Add(-7 * 24 * time.Hour).UnixMilli(), minutes
 }
 
-// TestFilledLoads: a load is little known once it is known that there is no checkpoint, until it was filled; then it is shown and kept.
+// TestFilledLoads: a load is little known once it is known that there is no checkpoint, until it
+// was filled; then it is shown and kept.
 func TestFilledLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := learning(t)
@@ -57,7 +58,7 @@ func TestFilledLoads(t *testing.T) {
 
 		w.forecaster.Learned().Forget(key)
 		w.pass(time.Second, nil)
-		assert.Len(t, w.forecaster.Learned().LittleKnown(24*time.Hour), 1, "somebody deleted the checkpoint")
+		assert.Len(t, w.forecaster.Learned().LittleKnown(24*time.Hour), 1, "someone deleted the checkpoint")
 	})
 }
 

@@ -16,23 +16,23 @@ import (
 // inbox keeps what arrives for a feed until its next forecast, so that sources do not wait for one
 // that is being made.
 type inbox struct {
-	mu        sync.Mutex
-	arrivals  map[string]*arrival // by instance
-	fresh     []*arrival          // the ones that have been read since the last forecast
-	dropped   int                 // how often any of them were dropped
-	limits    limits
-	sourceErr error
-	failures  int       // how many reports of sourceErr came in a row
-	failed    time.Time // the first of them
-	replicas  replicas
+	mu         sync.Mutex
+	arrivals   map[string]*arrival // by instance
+	fresh      []*arrival          // the ones that have been read since the last forecast
+	generation int                 // how often any of them were dropped
+	limits     limits
+	sourceErr  error
+	failures   int       // how many reports of sourceErr came in a row
+	failed     time.Time // the first of them
+	replicas   replicas
 }
 
 // limits are what an inbox accepts.
 type limits struct {
-	interval time.Duration // Δt
-	window   time.Duration // how far back the last forecast looked
-	most     int           // samples of one instance; 0: none of any
-	values   gate.Limits
+	interval   time.Duration // Δt
+	window     time.Duration // how far back the last forecast looked
+	maxSamples int           // samples of one instance; 0: none of any
+	values     gate.Limits
 }
 
 // arrival holds the readings of one instance since the last forecast.
@@ -72,8 +72,8 @@ func (b *inbox) of(instance string) *arrival {
 	return a
 }
 
-// touch has the next forecast look at an arrival. The caller holds mu.
-func (b *inbox) touch(a *arrival) {
+// markFresh has the next forecast look at an arrival. The caller holds mu.
+func (b *inbox) markFresh(a *arrival) {
 	if !a.read {
 		a.read = true
 		b.fresh = append(b.fresh, a)
@@ -82,10 +82,10 @@ func (b *inbox) touch(a *arrival) {
 
 // receiver adds samples of one instance, which it need not look up each time.
 type receiver struct {
-	inbox   *inbox
-	now     func() time.Time
-	arrival *arrival // valid until the inbox drops arrivals again
-	dropped int      // the inbox's count when it was looked up
+	inbox      *inbox
+	now        func() time.Time
+	arrival    *arrival // valid until the inbox drops arrivals again
+	generation int      // the inbox's count when it was looked up
 }
 
 // Append implements source.Receiver.
@@ -94,19 +94,20 @@ func (r *receiver) Append(added ...pipeline.Sample) {
 	b := r.inbox
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.limits.most == 0 {
+	if b.limits.maxSamples == 0 {
 		return
 	}
-	if r.dropped != b.dropped {
-		r.arrival, r.dropped = b.of(r.arrival.instance), b.dropped
+	if r.generation != b.generation {
+		r.arrival, r.generation = b.of(r.arrival.instance), b.generation
 	}
-	b.add(r.arrival, added, now)
+	b.acceptSamples(r.arrival, added, now)
 }
 
-// add keeps samples that can be a load, and are neither from the future nor from long before the window. Every reading
-// of every source passes here. The caller holds mu, and has checked that any are accepted.
-func (b *inbox) add(a *arrival, added []pipeline.Sample, now time.Time) {
-	b.touch(a)
+// acceptSamples keeps samples that can be a load, and are neither from the future nor from long
+// before the window. Every reading of every source passes here. The caller holds mu, and has
+// checked that any are accepted.
+func (b *inbox) acceptSamples(a *arrival, added []pipeline.Sample, now time.Time) {
+	b.markFresh(a)
 	a.err = nil
 	earliest, latest := now.Add(-2*b.limits.window).UnixMilli(), now.Add(b.limits.interval).UnixMilli()
 	for _, x := range added {
@@ -121,7 +122,7 @@ func (b *inbox) add(a *arrival, added []pipeline.Sample, now time.Time) {
 			a.refused++
 		case x.T < earliest:
 		default:
-			if len(a.samples) >= b.limits.most {
+			if len(a.samples) >= b.limits.maxSamples {
 				a.full = now
 				a.dropOldest()
 			}
@@ -146,15 +147,15 @@ func (a *arrival) dropOldest() {
 
 func (l limits) tooMany() error {
 	return fmt.Errorf("more than %d samples within the window, of which the oldest are dropped: "+
-		"must be about one each sample interval (%s)", l.most, l.interval)
+		"must be about one each sample interval (%s)", l.maxSamples, l.interval)
 }
 
 func (b *inbox) fail(instance string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.limits.most > 0 {
+	if b.limits.maxSamples > 0 {
 		a := b.of(instance)
-		b.touch(a)
+		b.markFresh(a)
 		a.err = err
 		a.failures++
 	}
@@ -179,14 +180,14 @@ func (b *inbox) limit(l limits) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.limits = l
-	if l.most == 0 {
+	if l.maxSamples == 0 {
 		b.drop(func(*arrival) bool { return true })
 	}
 }
 
 // drop drops arrivals with their samples. The fresh ones must all be among them, or none.
 func (b *inbox) drop(which func(*arrival) bool) {
-	b.dropped++
+	b.generation++
 	maps.DeleteFunc(b.arrivals, func(_ string, a *arrival) bool {
 		if !which(a) {
 			return false

@@ -15,7 +15,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// TestReceiversAppend gives the same to two feeds, to one of them by receivers, while pods come and go and samples are refused.
+// TestReceiversAppend gives the same to two feeds, to one of them by receivers, while pods come and
+// go and samples are refused.
 func TestReceiversAppend(t *testing.T) {
 	for seed := range uint64(100) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -58,7 +59,8 @@ func TestReceiversAppend(t *testing.T) {
 				default:
 					samples := make([]pipeline.Sample, 1+random.IntN(2))
 					for i := range samples {
-						samples[i] = pipeline.Sample{T: at.UnixMilli() - int64(random.IntN(2000)) + int64(random.IntN(2)*random.IntN(5000)), V: random.Float64()}
+						samples[i] = pipeline.Sample{T: at.UnixMilli() - int64(random.IntN(
+							2000)) + int64(random.IntN(2)*random.IntN(5000)), V: random.Float64()}
 					}
 					feeds[0].Append(id, samples...)
 					if receivers[id] == nil {
@@ -82,11 +84,12 @@ func TestReceiversAppend(t *testing.T) {
 	}
 }
 
-// requireNothingOfOthers requires that no samples are kept but those of the feed, once a forecast has looked at what has arrived.
+// requireNothingOfOthers requires that no samples are kept but those of the feed, once a forecast
+// has looked at what has arrived.
 func requireNothingOfOthers(t *testing.T, f *Feed) {
 	t.Helper()
 	for id, a := range f.inbox.arrivals {
-		if a.series != nil && f.predictor.readings.released == f.predictor.readings.forgotten {
+		if a.series != nil && f.predictor.readings.inboxGeneration == f.predictor.readings.generation {
 			require.Same(t, f.predictor.readings.series[id], a.series)
 		}
 	}

@@ -25,7 +25,7 @@ func (s *stuck) Instances(since time.Time) []podtracker.Instance {
 	return s.fleet.Instances(since)
 }
 
-// probed calls Alive as a kubelet does for a while, and returns for how long it was right.
+// probed calls Alive as a kubelet does for a while, and returns how long it was right.
 func probed(f *Forecaster, every, span time.Duration) (alive time.Duration) {
 	for begun := time.Now(); time.Since(begun) < span; {
 		time.Sleep(every) // virtual time
@@ -37,7 +37,8 @@ func probed(f *Forecaster, every, span time.Duration) (alive time.Duration) {
 }
 
 func TestAliveFailsWhereForecastsHang(t *testing.T) {
-	for name, every := range map[string]time.Duration{"as the manifests probe": 10 * time.Second, "often": 100 * time.Millisecond, "seldom": 30 * time.Second} {
+	for name, every := range map[string]time.Duration{"as the manifests probe": 10 * time.Second,
+		"often": 100 * time.Millisecond, "seldom": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := New(time.Now, prometheus.NewRegistry(), Options{})
@@ -63,7 +64,8 @@ func TestAliveFailsWhereForecastsHang(t *testing.T) {
 func TestAliveAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var paused atomic.Int64
-		f := New(func() time.Time { return time.Now().Add(time.Duration(paused.Load())) }, prometheus.NewRegistry(), Options{})
+		f := New(func() time.Time { return time.Now().Add(time.Duration(paused.Load())) },
+			prometheus.NewRegistry(), Options{})
 		feed, err := f.Set(key, config())
 		require.NoError(t, err)
 		go func() { _ = f.Run(t.Context()) }()

@@ -16,8 +16,9 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// TestMemoryOfANamespaceIsBounded fills budgets with the densest readings that a spec may ask for, from more namespaces than
-// there are cores. What a forecast works in is needed once, not once for each core.
+// TestMemoryOfANamespaceIsBounded fills budgets with the densest readings that a spec may ask for,
+// from more namespaces than there are cores. What a forecast works in is needed once, not once for
+// each core.
 func TestMemoryOfANamespaceIsBounded(t *testing.T) {
 	const namespaces, pods = 4, 80
 	now := time.Now().Truncate(time.Second)

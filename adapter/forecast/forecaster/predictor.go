@@ -48,15 +48,15 @@ type workspace struct {
 
 // run returns the snapshot of a forecast, or of the reason why there is none.
 func (p *predictor) run(now time.Time, w *workspace) *snapshot.Snapshot {
-	p.schedule(now)
+	p.updateBounds(now)
 	p.replicas = p.readings.collect(p.inbox, now)
 	p.followClock(now)
 	p.podsLost = time.Time{}
 	forecast, newestStart, err := p.forecast(now, w)
-	s := p.describe(now)
+	s := p.emptySnapshot(now)
 	if err != nil {
 		p.watch.trace.Store(nil)
-		s.Err = p.explain(err, now)
+		s.Err = p.unavailableReason(err, now)
 		return s
 	}
 	s.Forecast = forecast
@@ -76,14 +76,15 @@ func (p *predictor) run(now time.Time, w *workspace) *snapshot.Snapshot {
 // fail returns a snapshot without a forecast, and why there is none.
 func (p *predictor) fail(why error, now time.Time) *snapshot.Snapshot {
 	p.watch.trace.Store(nil)
-	p.schedule(now)
-	s := p.describe(now)
+	p.updateBounds(now)
+	s := p.emptySnapshot(now)
 	s.Err = why
 	return s
 }
 
-// use has the forecast follow the configuration of now. The floor is of the parameters that it was found with.
-func (p *predictor) use() {
+// adoptSettings has the forecast follow the configuration of now. The floor is of the parameters
+// that it was found with.
+func (p *predictor) adoptSettings() {
 	next := p.settings.Load()
 	if next.Params != p.using.Params {
 		p.floor = floor{}
@@ -126,19 +127,19 @@ func (p *predictor) followClock(now time.Time) {
 	p.learned.rewind(now)
 }
 
-// schedule notes the bounds that hold at a time.
-func (p *predictor) schedule(now time.Time) {
+// updateBounds notes the bounds that hold at a time.
+func (p *predictor) updateBounds(now time.Time) {
 	c := &p.using.Config
 	if c.Schedules == nil {
 		p.bounds, p.active = nil, nil
 		return
 	}
 	ahead := c.Params.HorizonFor(p.target.startupTime(c))
-	farther := ahead
-	if c.Farther {
-		farther += p.target.nodeStartupTime(c)
+	forNode := ahead
+	if c.NodeForecast {
+		forNode += p.target.nodeStartupTime(c)
 	}
-	p.bounds, p.active = c.Schedules.At(now, ahead, farther)
+	p.bounds, p.active = c.Schedules.At(now, ahead, forNode)
 }
 
 // forecast runs the pipeline over the samples of the pods, and returns when the newest instance started (ms).
@@ -164,21 +165,36 @@ func (p *predictor) forecast(now time.Time, w *workspace) (forecast pipeline.For
 	if p.replicas.known {
 		in.Target = p.replicas.count
 	}
-	if c.Farther {
+	if c.NodeForecast {
 		in.NodeStartupTime = p.target.nodeStartupTime(c)
 	}
-	if err := p.addLoad(&in, windowStart.UnixMilli(), w); err != nil {
+	if err := p.checkLoad(&in, windowStart.UnixMilli(), w); err != nil {
 		return forecast, 0, err
 	}
 	newestStart = pipeline.Never
 	for i := range in.Instances {
 		newestStart = max(newestStart, in.Instances[i].Start)
 	}
-	forecast, err = p.watch.run(p.using.pipeline, in, &w.memory, members, p.readings.series)
+	forecast, err = p.runPipeline(in, w, members)
 	if err == nil {
 		p.learn(&forecast, w, now)
 	}
 	return forecast, newestStart, err
+}
+
+// runPipeline makes the forecast of members, and records its trace while one is requested.
+func (p *predictor) runPipeline(
+	in pipeline.Input, w *workspace, members []podtracker.Instance,
+) (pipeline.Forecast, error) {
+	if !p.watch.requested(in.Now) {
+		p.watch.trace.Store(nil)
+		return p.using.pipeline.RunIn(&w.memory, in)
+	}
+	forecast, stages, err := p.using.pipeline.Trace(&w.memory, in, snapshot.MaxTracedPods)
+	if err == nil {
+		p.watch.trace.Store(traceOf(forecast, stages.Newest(maxTicks), &in, members, p.readings.series))
+	}
+	return forecast, err
 }
 
 // learn judges the forecast and learns the load. While changes of the pods are not seen a part of
@@ -191,7 +207,7 @@ func (p *predictor) learn(forecast *pipeline.Forecast, w *workspace, now time.Ti
 	}
 	p.accuracy.Judge(w.memory.Loads(), forecast.Claim(c.Params.Activation))
 	p.learned.past.Learn(w.memory.Loads(), c.Params.LearnOptions(), c.Schedules.Unlearned)
-	p.floor.note(forecast, now)
+	p.floor.recordServed(forecast, now)
 }
 
 // scale returns the scale by which the readings of a number of instances are filtered. None of them is above highest.
@@ -208,7 +224,7 @@ func (p *predictor) checkPods(pods Pods, now time.Time) error {
 	since, why := pods.Lost()
 	limit := p.using.Params.StaleAfter
 	p.podsLost = since
-	p.unseen.note(since, now, limit)
+	p.unseen.observe(since, now, limit)
 	recent := func(t time.Time) bool { return now.Sub(t).Abs() < max(coverWait, 2*p.using.Interval) }
 	switch {
 	case p.using.Params.Whole || p.unseen.until.IsZero():
@@ -233,28 +249,28 @@ type unseen struct {
 	long  time.Time // until when one such time was too long to forecast; short ones do not add up
 }
 
-// note notes since when changes are not seen, zero if they are.
-func (u *unseen) note(since, now time.Time, limit time.Duration) {
+// observe notes since when changes are not seen, zero if they are.
+func (s *unseen) observe(since, now time.Time, limit time.Duration) {
 	if since.IsZero() {
 		return
 	}
-	u.until = now
+	s.until = now
 	if snapshot.TooOld(since, now, limit) {
-		u.long = now
+		s.long = now
 	}
 }
 
-// addLoad checks that the readings add up to a load.
-func (p *predictor) addLoad(in *pipeline.Input, windowStart int64, w *workspace) error {
+// checkLoad checks that the readings add up to a load.
+func (p *predictor) checkLoad(in *pipeline.Input, windowStart int64, w *workspace) error {
 	if p.using.Params.Whole {
-		return p.addWhole(in, windowStart, w)
+		return p.addWholeLoad(in, windowStart, w)
 	}
 	p.readings.refused.setOutliers(w.filter.Apply(in.Instances, p.scale(1, w.highest)))
-	return p.addInstances(in)
+	return p.checkInstances(in)
 }
 
-// addInstances checks that the samples of the instances add up to the load, and from when on.
-func (p *predictor) addInstances(in *pipeline.Input) (err error) {
+// checkInstances checks that the samples of the instances add up to the load, and from when on.
+func (p *predictor) checkInstances(in *pipeline.Input) (err error) {
 	in.Target = max(1, in.Target)
 	r := &p.readings
 	r.spacing.measure(in.Instances, in.Now, r.newest)
@@ -268,8 +284,8 @@ func (p *predictor) addInstances(in *pipeline.Input) (err error) {
 	return err
 }
 
-// addWhole adds the load of the target as a whole, once it has been read for long enough to see a trend.
-func (p *predictor) addWhole(in *pipeline.Input, windowStart int64, w *workspace) error {
+// addWholeLoad adds the load of the target as a whole, once it has been read for long enough to see a trend.
+func (p *predictor) addWholeLoad(in *pipeline.Input, windowStart int64, w *workspace) error {
 	r := &p.readings
 	s := r.series[source.WholeTarget]
 	if s == nil {
@@ -334,23 +350,23 @@ func (p *predictor) unpack(fleet []podtracker.Instance, windowStart int64, w *wo
 	}
 	p.footprint.kept.Store(int64(len(w.samples) / max(1, len(fleet))))
 	if read < len(r.series) || len(r.failing)+len(p.clock.moved) > 0 {
-		p.forget(fleet)
+		p.retainOnly(fleet)
 	}
 }
 
-// forget drops samples and failures of instances that no longer exist.
-func (p *predictor) forget(fleet []podtracker.Instance) {
+// retainOnly drops samples and failures of instances that no longer exist.
+func (p *predictor) retainOnly(fleet []podtracker.Instance) {
 	present := make(map[string]bool, len(fleet)+1)
 	present[source.WholeTarget] = p.using.Params.Whole
 	for i := range fleet {
 		present[fleet[i].ID] = true
 	}
-	p.readings.forget(present)
-	p.clock.forget(present)
+	p.readings.retainOnly(present)
+	p.clock.retainOnly(present)
 }
 
-// describe returns a snapshot without a forecast.
-func (p *predictor) describe(now time.Time) *snapshot.Snapshot {
+// emptySnapshot returns a snapshot without a forecast.
+func (p *predictor) emptySnapshot(now time.Time) *snapshot.Snapshot {
 	c, r := &p.using.Config, &p.readings
 	fresh := now.Add(-c.Params.StaleAfter)
 	s := &snapshot.Snapshot{
@@ -387,8 +403,8 @@ func (p *predictor) replicasLost() (since time.Time) {
 	return since
 }
 
-// explain turns an error of a run into the published reason. It drops the samples where they have run out.
-func (p *predictor) explain(err error, now time.Time) *snapshot.Unavailable {
+// unavailableReason turns an error of a run into the published reason. It drops the samples where they have run out.
+func (p *predictor) unavailableReason(err error, now time.Time) *snapshot.Unavailable {
 	newest, limit := time.UnixMilli(p.readings.newest), p.using.Params.StaleAfter
 	ranOut := p.readings.newest > 0 && snapshot.TooOld(newest, now, limit)
 	var why *snapshot.Unavailable
@@ -411,7 +427,8 @@ func (p *predictor) explain(err error, now time.Time) *snapshot.Unavailable {
 		age := now.Sub(newest).Round(time.Second)
 		why = unavailable(snapshot.Stale, "the newest sample is %s old (limit %s)", age, limit)
 		if every := p.readings.spacing.interval(); 2*every > limit {
-			why.Message += fmt.Sprintf("; samples are %s apart: staleAfter must be at least twice that", every.Round(time.Second))
+			why.Message += fmt.Sprintf("; samples are %s apart: staleAfter must be at least twice that",
+				every.Round(time.Second))
 		}
 	}
 	if why.Reason == snapshot.WaitingForSamples {

@@ -12,11 +12,12 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// A blue-green promotion makes other pods the target, at once. The load, which stays the same, moves to them within some
-// seconds, and some of them are read late.
+// A blue-green promotion makes other pods the target, at once. The load, which stays the same,
+// moves to them within some seconds, and some of them are read late.
 func TestPromotionIsNoChangeOfTheLoad(t *testing.T) {
 	const load, threshold, pods = 5.0, 0.7, 10
-	for method, p := range map[string]pipeline.Params{"adaptive": pipeline.AdaptiveParams(), "holt": pipeline.HoltParams()} {
+	for method, p := range map[string]pipeline.Params{"adaptive": pipeline.AdaptiveParams(),
+		"holt": pipeline.HoltParams()} {
 		for name, readAfter := range map[string]time.Duration{"read at once": 0, "some read late": 8 * time.Second} {
 			t.Run(method+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -60,8 +61,9 @@ func TestPromotionIsNoChangeOfTheLoad(t *testing.T) {
 	}
 }
 
-// Requests move to the new pods when a Service does, and the selector of the scale follows, up to seconds later. The readings of
-// that time, each of the second before it, add up to a fall and then to a rise.
+// Requests move to the new pods when a Service does, and the selector of the scale follows, up to
+// seconds later. The readings of that time, each of the second before it, add up to a fall and then
+// to a rise.
 func TestRequestsMoveBeforeTheSelector(t *testing.T) {
 	const load, pods = 2.2, 5
 	for _, early := range []time.Duration{0, 500 * time.Millisecond, time.Second, 5 * time.Second} {

@@ -16,17 +16,17 @@ import (
 
 // readings are the samples that the forecasts of a feed are made from, and the failures of the others.
 type readings struct {
-	series         map[string]*samples.Packed // by instance
-	forgotten      int                        // how often any of these were dropped
-	released       int                        // how often the inbox has released them
-	newest         int64                      // time of the newest sample (ms), 0 without one
-	failing        map[string]failing
-	refused        refusals
-	sourceErr      error     // why the source as a whole cannot be read
-	sourceFailures int       // how many times in a row it was reported
-	sourceFailed   time.Time // the first of these times
-	coverage       coverage
-	spacing        spacing
+	series          map[string]*samples.Packed // by instance
+	generation      int                        // how often any of these were dropped
+	inboxGeneration int                        // how often the inbox has released them
+	newest          int64                      // time of the newest sample (ms), 0 without one
+	failing         map[string]failing
+	refused         refusals
+	sourceErr       error     // why the source as a whole cannot be read
+	sourceFailures  int       // how many times in a row it was reported
+	sourceFailed    time.Time // the first of these times
+	coverage        coverage
+	spacing         spacing
 }
 
 // failing is an instance whose last reading failed.
@@ -39,15 +39,15 @@ type failing struct {
 // reset drops the samples.
 func (r *readings) reset() {
 	r.series, r.coverage, r.refused = map[string]*samples.Packed{}, coverage{}, refusals{}
-	r.forgotten++
+	r.generation++
 }
 
-// forget drops samples and failures of all instances but those present.
-func (r *readings) forget(present map[string]bool) {
+// retainOnly drops samples and failures of all instances but those present.
+func (r *readings) retainOnly(present map[string]bool) {
 	before := len(r.series)
 	maps.DeleteFunc(r.series, func(id string, _ *samples.Packed) bool { return !present[id] })
 	if len(r.series) < before {
-		r.forgotten++
+		r.generation++
 	}
 	maps.DeleteFunc(r.failing, func(id string, _ failing) bool { return !present[id] })
 }
@@ -80,21 +80,21 @@ func (r *readings) collect(b *inbox, now time.Time) replicas {
 	if len(b.arrivals) > 2*max(len(b.fresh), len(r.series))+spareArrivals {
 		b.drop(func(a *arrival) bool { return !a.read })
 	}
-	if r.released != r.forgotten {
+	if r.inboxGeneration != r.generation {
 		for _, a := range b.arrivals {
 			a.series = nil // which may have been dropped
 		}
-		r.released = r.forgotten
+		r.inboxGeneration = r.generation
 	}
 	for _, a := range b.fresh {
 		err := a.err
 		for _, x := range a.samples {
-			if !r.keep(a, x, b.limits.most) {
+			if !r.storeSample(a, x, b.limits.maxSamples) {
 				a.full, err = now, b.limits.tooMany()
 			}
 		}
 		r.refused.add(a.refused, now)
-		r.note(a, err, now)
+		r.recordFailure(a, err, now)
 		a.samples, a.err, a.failures, a.succeeded, a.read, a.refused = a.samples[:0], nil, 0, false, false, 0
 		if cap(a.samples) > keptCapacity {
 			a.samples = nil
@@ -105,8 +105,8 @@ func (r *readings) collect(b *inbox, now time.Time) replicas {
 	return b.replicas
 }
 
-// note counts the readings of an instance that failed in a row.
-func (r *readings) note(a *arrival, err error, now time.Time) {
+// recordFailure counts the readings of an instance that failed in a row.
+func (r *readings) recordFailure(a *arrival, err error, now time.Time) {
 	if err == nil {
 		delete(r.failing, a.instance)
 		return
@@ -118,9 +118,9 @@ func (r *readings) note(a *arrival, err error, now time.Time) {
 	r.failing[a.instance] = failing{err, x.times + max(1, a.failures), x.since}
 }
 
-// keep adds a sample to those of an instance, of which there are at most so many. It returns false if older ones gave
-// way.
-func (r *readings) keep(a *arrival, x pipeline.Sample, most int) bool {
+// storeSample adds a sample to those of an instance, of which there are at most so many. It returns
+// false if older ones gave way.
+func (r *readings) storeSample(a *arrival, x pipeline.Sample, maxSamples int) bool {
 	if a.series == nil {
 		a.series = r.series[a.instance]
 	}
@@ -128,9 +128,9 @@ func (r *readings) keep(a *arrival, x pipeline.Sample, most int) bool {
 		a.series = &samples.Packed{}
 		r.series[a.instance] = a.series
 	}
-	full := a.series.Len() >= most
+	full := a.series.Len() >= maxSamples
 	if full {
-		a.series.DropOldest(most/8 + 1)
+		a.series.DropOldest(maxSamples/8 + 1)
 	}
 	a.series.Add(x)
 	r.newest = max(r.newest, x.T)

@@ -24,7 +24,8 @@ func (w *world) scheduled(method pipeline.Method, from, until time.Duration, e s
 		c.Params.Threshold, c.Params.Max = 0.7, 20
 	}
 	e.Name, e.Window = "event", schedule.Once(time.Now().Add(from), time.Now().Add(until))
-	c.Schedules = schedule.New(pipeline.Bounds{Min: c.Params.Min, Max: c.Params.Max, Lateness: c.Params.Lateness}, []schedule.Entry{e})
+	c.Schedules = schedule.New(pipeline.Bounds{Min: c.Params.Min, Max: c.Params.Max, Lateness: c.Params.Lateness},
+		[]schedule.Entry{e})
 	_, err := w.forecaster.Set(key, c)
 	require.NoError(w, err)
 }
@@ -108,7 +109,7 @@ func TestBoundsAreKnownWithoutAForecast(t *testing.T) {
 		w.feed.stop(unavailable(snapshot.InvalidSpec, "too many readings"), time.Now())
 		assert.Equal(t, 1, w.get().Bounds.Min)
 		w.forecaster.Reject(key, config(), errors.New("not a spec"))
-		assert.Nil(t, w.get().Bounds, "nobody knows what the spec is to be")
+		assert.Nil(t, w.get().Bounds, "no one knows what the spec is to be")
 	})
 }
 
@@ -125,7 +126,8 @@ func TestNothingIsLearnedWhereLearningIsDisabled(t *testing.T) {
 				return
 			}
 			require.InDelta(t, before.Seconds(), w.feed.predictor.learned.past.Known().Seconds(), 30, "but for what came before")
-			require.Greater(t, w.feed.predictor.learned.past.Newest(), time.Now().Add(-time.Minute).UnixMilli(), "a forecast looks back at it")
+			require.Greater(t, w.feed.predictor.learned.past.Newest(), time.Now().Add(-time.Minute).UnixMilli(),
+				"a forecast looks back at it")
 			w.pass(40*time.Minute, nil)
 			require.Greater(t, w.feed.predictor.learned.past.Known(), before+35*time.Minute)
 		})

@@ -69,7 +69,7 @@ func (t *scaleTarget) startupTime(c *Config) time.Duration {
 	switch {
 	case pods == nil || !c.MeasureStartup:
 		return p.StartupTime
-	case c.Farther: // the farther forecast adds the wait for a node: the nearer one is of pods that find one
+	case c.NodeForecast: // the farther forecast adds the wait for a node: the nearer one is of pods that find one
 		return pods.StartupTimeOnNode(p.Method, p.StartupTime)
 	}
 	return pods.StartupTime(p.Method, p.StartupTime)

@@ -43,7 +43,7 @@ func (t *telemetry) ran(failed snapshot.Reason) {
 // collector exposes the current snapshots, so that no series is left of a deleted PredictedMetric.
 type collector struct{ forecaster *Forecaster }
 
-func describe(name, help string) *prometheus.Desc {
+func newDesc(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("foresail_"+name, help, []string{"namespace", "predictedmetric"}, nil)
 }
 
@@ -56,33 +56,43 @@ func describeSpan(name, help string) *prometheus.Desc {
 }
 
 var (
-	descAvailable  = describe("forecast_available", "1 while there is a forecast, else 0. It is served unless foresail_dry_run is 1.")
-	descDryRun     = describe("dry_run", "1 while spec.dryRun is true, so that nothing acts on the forecast, else 0.")
-	descThreshold  = describe("threshold", "Threshold per instance, in units of the metric.")
-	descNow        = describe("load_per_instance", "Smoothed load per instance now, in units of the metric.")
-	descLoad       = describe("load", "Smoothed load of all instances now: what they carry together, as spec.model has it.")
-	descPredicted  = describe("predicted_load_per_instance", "Load per instance of the target count at the horizon, in units of the metric.")
-	descTotal      = describe("predicted_load", "Load of all instances at the horizon, as served to the HPA.")
-	descDesired    = describe("desired_replicas", "Replicas that the forecast needs.")
-	descCombined   = describe("target_desired_replicas", "Replicas that all PredictedMetrics of the target need together, those in dry run left out: the largest. Absent while none has a decision.")
-	descTarget     = describe("target_replicas", "Replicas that the scale target is set to.")
-	descReady      = describe("ready_pods", "Pods of the target that are Running and Ready.")
-	descAge        = describeSamples("sample_age_seconds", "Age of the newest sample.")
-	descRate       = describeSamples("samples_per_second", "Samples received over the last ten seconds, of all instances.")
-	descSpacing    = describeSamples("sample_interval_seconds", "Mean time between two samples of an instance, as measured.")
+	descAvailable = newDesc("forecast_available",
+		"1 while there is a forecast, else 0. It is served unless foresail_dry_run is 1.")
+	descDryRun    = newDesc("dry_run", "1 while spec.dryRun is true, so that nothing acts on the forecast, else 0.")
+	descThreshold = newDesc("threshold", "Threshold per instance, in units of the metric.")
+	descNow       = newDesc("load_per_instance", "Smoothed load per instance now, in units of the metric.")
+	descLoad      = newDesc("load", "Smoothed load of all instances now: what they carry together, as spec.model has it.")
+	descPredicted = newDesc("predicted_load_per_instance",
+		"Load per instance of the target count at the horizon, in units of the metric.")
+	descTotal    = newDesc("predicted_load", "Load of all instances at the horizon, as served to the HPA.")
+	descDesired  = newDesc("desired_replicas", "Replicas that the forecast needs.")
+	descCombined = newDesc("target_desired_replicas",
+		"Replicas that all PredictedMetrics of the target need together, those in dry run left out: the largest. Absent while none has a decision.")
+	descTarget  = newDesc("target_replicas", "Replicas that the scale target is set to.")
+	descReady   = newDesc("ready_pods", "Pods of the target that are Running and Ready.")
+	descAge     = describeSamples("sample_age_seconds", "Age of the newest sample.")
+	descRate    = describeSamples("samples_per_second", "Samples received over the last ten seconds, of all instances.")
+	descSpacing = describeSamples("sample_interval_seconds",
+		"Mean time between two samples of an instance, as measured.")
 	descFailing    = describeSamples("source_failing", "1 while the source as a whole cannot be read, else 0.")
-	descUnreadable = describe("unreadable_pods", "Ready pods whose last reading failed.")
-	descHorizon    = describe("horizon_seconds", "How far ahead the load is forecast.")
-	descStartup    = describe("startup_time_seconds", "Time from the creation of a pod to its readiness, assumed or measured.")
-	descError      = describeSpan("forecast_error_ratio", "Mean absolute error of the forecast at its horizon, divided by that of the present load taken to stay; below 1 is better. Absent until a time has been judged.")
-	descLate       = describeSpan("forecast_late_ratio", "Share of the time with too few pods: more load came than the replicas that were ordered for it hold at the threshold, and the maximum allowed for more. spec.lateness asks for it.")
-	descLateness   = describe("forecast_lateness_ratio", "The share of the time that spec.lateness allows forecast_late_ratio to be. 0 with method Holt.")
+	descUnreadable = newDesc("unreadable_pods", "Ready pods whose last reading failed.")
+	descHorizon    = newDesc("horizon_seconds", "How far ahead the load is forecast.")
+	descStartup    = newDesc("startup_time_seconds",
+		"Time from the creation of a pod to its readiness, assumed or measured.")
+	descError = describeSpan("forecast_error_ratio",
+		"Mean absolute error of the forecast at its horizon, divided by that of the present load taken to stay; below 1 is better. Absent until a time has been judged.")
+	descLate = describeSpan("forecast_late_ratio",
+		"Share of the time with too few pods: more load came than the replicas that were ordered for it hold at the threshold, and the maximum allowed for more. spec.lateness asks for it.")
+	descLateness = newDesc("forecast_lateness_ratio",
+		"The share of the time that spec.lateness allows forecast_late_ratio to be. 0 with method Holt.")
 )
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descAvailable, descDryRun, descThreshold, descNow, descLoad, descPredicted, descTotal, descDesired, descCombined, descTarget,
-		descReady, descAge, descRate, descSpacing, descFailing, descUnreadable, descHorizon, descStartup, descError, descLate, descLateness,
+		descAvailable, descDryRun, descThreshold, descNow, descLoad, descPredicted, descTotal,
+		descDesired, descCombined, descTarget,
+		descReady, descAge, descRate, descSpacing, descFailing, descUnreadable, descHorizon, descStartup,
+		descError, descLate, descLateness,
 	} {
 		ch <- d
 	}

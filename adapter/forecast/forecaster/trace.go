@@ -20,20 +20,20 @@ const (
 	maxTicks   = 1000
 )
 
-// watch is the trace of a feed, which is kept only while it is requested.
-type watch struct {
+// feedTrace is the trace of the newest forecast of a feed. It is recorded only while one is requested.
+type feedTrace struct {
 	until atomic.Int64 // ms
 	trace atomic.Pointer[snapshot.Trace]
 }
 
-// tracing chooses the feeds that are traced.
-type tracing struct {
+// tracer limits the number of feeds that are traced at a time.
+type tracer struct {
 	mu      sync.Mutex
 	watched []*Feed
 }
 
-// keep has a feed traced for a while, unless there are enough others.
-func (t *tracing) keep(feed *Feed, now time.Time) {
+// extend has a feed traced for a while, unless there are enough others.
+func (t *tracer) extend(feed *Feed, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.watched = slices.DeleteFunc(t.watched, func(other *Feed) bool { return other.watch.until.Load() <= now.UnixMilli() })
@@ -46,21 +46,8 @@ func (t *tracing) keep(feed *Feed, now time.Time) {
 	feed.watch.until.Store(now.Add(watchedFor).UnixMilli())
 }
 
-// run makes a forecast of members, whose samples are series, and traces it while it is watched.
-func (w *watch) run(
-	p *pipeline.Pipeline, in pipeline.Input, memory *pipeline.Memory,
-	members []podtracker.Instance, series map[string]*samples.Packed,
-) (pipeline.Forecast, error) {
-	if in.Now >= w.until.Load() {
-		w.trace.Store(nil)
-		return p.RunIn(memory, in)
-	}
-	forecast, stages, err := p.Trace(memory, in, snapshot.MaxTracedPods)
-	if err == nil {
-		w.trace.Store(traceOf(forecast, stages.Newest(maxTicks), &in, members, series))
-	}
-	return forecast, err
-}
+// requested reports whether a trace is requested at a time (ms).
+func (t *feedTrace) requested(now int64) bool { return now < t.until.Load() }
 
 // traceOf describes a forecast by the samples that were read: where others were put in for them,
 // these are not shown, and their values count as imputed.

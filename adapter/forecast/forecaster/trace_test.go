@@ -20,7 +20,7 @@ func (w *world) trace() *snapshot.Trace {
 	return t
 }
 
-// A forecast is traced from the second one on that somebody asks for, and no longer once nobody does.
+// A forecast is traced from the second one on that someone asks for, and no longer once no one does.
 func TestForecastsAreTracedWhileSomebodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 14, func(time.Time) float64 { return 7 })

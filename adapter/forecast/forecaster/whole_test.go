@@ -15,7 +15,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// newWhole returns a forecaster of a load that is measured as a whole, 50 a pod, from and to zero, and its target's pods.
+// newWhole returns a forecaster of a load that is measured as a whole, 50 a pod, from and to zero,
+// and its target's pods.
 func newWhole(t *testing.T, pods int, load func(time.Time) float64) *world {
 	p := pipeline.AdaptiveParams()
 	p.Whole, p.Threshold, p.Min, p.Max = true, 50, 0, 20
@@ -63,7 +64,8 @@ func TestWholeLoadWakesATargetAtZero(t *testing.T) {
 		require.NoError(t, s.Err)
 		assert.True(t, s.Whole)
 		assert.Zero(t, s.Forecast.ServedLoad)
-		assert.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 0, Action: pipeline.Hold, Reason: pipeline.Idle}, s.Decision)
+		assert.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 0, Action: pipeline.Hold,
+			Reason: pipeline.Idle}, s.Decision)
 
 		load = 120
 		w.measure(10 * time.Second)

@@ -1,6 +1,7 @@
-// Package history fills what is learned of new loads from what their sources have stored: Prometheus has weeks of a load that Foresail
-// has never seen. The elected replica reads it, some loads at a time, and the others adopt the checkpoints that it writes. A load whose history
-// cannot be read is learned as it comes.
+// Package history fills what is learned of new loads from what their sources have stored:
+// Prometheus has weeks of a load that Foresail has never seen. The elected replica reads it, some
+// loads at a time, and the others adopt the checkpoints that it writes. A load whose history cannot
+// be read is learned as it comes.
 package history
 
 import (
@@ -25,18 +26,19 @@ import (
 const Span = 8 * 24 * time.Hour
 
 const (
-	// enough is for how long a load is known whose history is not read.
+	// enough is the known time from which the history of a load is not read.
 	enough = 24 * time.Hour
 	// planPeriod is how often it is found out which loads there are to read.
 	planPeriod = 5 * time.Second
 	// atOnce is how many are read at once. Namespaces share them: some take hours, or for ever while their server is busy.
 	atOnce = 4
-	// maxAttempts is how often the history of a load is tried, the second time after firstRetry, and each time twice as long after the last.
+	// maxAttempts is how often the history of a load is tried, the second time after firstRetry, and
+	// each time twice as long after the last.
 	maxAttempts = 5
 	firstRetry  = 10 * time.Minute
 )
 
-// Forecasts is what a forecaster knows of loads.
+// Forecasts is the forecaster's access to learned loads.
 type Forecasts interface {
 	LittleKnown(least time.Duration) []forecaster.Load
 	Fill(l *forecaster.Load, begin int64, minutes []pipeline.Minute) (known time.Duration, ok bool)
@@ -91,7 +93,8 @@ func SourcesOf(set source.Set) map[string]source.Historian {
 	return out
 }
 
-// Lead reads histories until the context ends. The elected replica alone runs it. What is being read then is lost, and the next one begins anew.
+// Lead reads histories until the context ends. The elected replica alone runs it. What is being
+// read then is lost, and the next one starts again.
 func (r *Reader) Lead(ctx context.Context) error {
 	r.lead <- struct{}{}
 	defer func() { <-r.lead }()
@@ -149,7 +152,7 @@ func (r *Reader) due() (due []forecaster.Load) {
 	return due
 }
 
-// attemptsOf returns the attempts of a load, which begin anew for another load of the same PredictedMetric.
+// attemptsOf returns the attempts of a load, which start again for another load of the same PredictedMetric.
 func (r *Reader) attemptsOf(l *forecaster.Load, now time.Time) *attempts {
 	a := r.loads[l.Key]
 	if a == nil || a.origin != l.Origin && !a.reading {
@@ -184,7 +187,8 @@ func (r *Reader) read(ctx context.Context, l *forecaster.Load) {
 		}
 	}
 	if filled {
-		log.Info("Read the history of a load", "days", days(of), "points", h.Points, "queries", h.Queries, "seconds", r.Now().Sub(began).Round(100*time.Millisecond).Seconds())
+		log.Info("Read the history of a load", "days", days(of), "points", h.Points, "queries", h.Queries, "seconds",
+			r.Now().Sub(began).Round(100*time.Millisecond).Seconds())
 	}
 	r.telemetry.read(filled, of, err)
 	next, again := r.attempted(l, err == nil || known >= enough)
@@ -192,16 +196,19 @@ func (r *Reader) read(ctx context.Context, l *forecaster.Load) {
 		return
 	}
 	if again {
-		log.Info("Cannot read all of the history of a load: it is learned as it comes; trying again", "reason", err.Error(), "known", days(of), "in", next)
+		log.Info("Cannot read all of the history of a load: it is learned as it comes; trying again", "reason", err.Error(),
+			"known", days(of), "in", next)
 	} else {
-		log.Info("Cannot read all of the history of a load: it is learned as it comes", "reason", err.Error(), "known", days(of))
+		log.Info("Cannot read all of the history of a load: it is learned as it comes", "reason",
+			err.Error(), "known", days(of))
 	}
 }
 
 // days are rounded to an hour or so.
 func days(d time.Duration) float64 { return float64(d.Round(time.Hour/4)/(time.Hour/4)) / 96 }
 
-// attempted takes note of an attempt, and returns whether there is to be another one, and in how long. There is none after one that read all there is.
+// attempted takes note of an attempt, and returns whether there is to be another one, and in how
+// long. There is none after one that read all there is.
 func (r *Reader) attempted(l *forecaster.Load, done bool) (in time.Duration, again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -56,7 +56,8 @@ func newWorld(t *testing.T, names ...string) *world {
 		key := keyOf(name)
 		w.loads[key] = &load{Load: forecaster.Load{Key: key, Source: "prometheus", Origin: name}, stored: Span}
 	}
-	w.reader = New(Options{Forecasts: w, Sources: map[string]source.Historian{"prometheus": w}, Span: Span, Now: time.Now, Registerer: w.registry})
+	w.reader = New(Options{Forecasts: w, Sources: map[string]source.Historian{"prometheus": w}, Span: Span,
+		Now: time.Now, Registerer: w.registry})
 	return w
 }
 
@@ -117,7 +118,8 @@ func (w *world) Fill(l *forecaster.Load, _ int64, minutes []pipeline.Minute) (ti
 }
 
 // History implements source.Historian.
-func (w *world) History(ctx context.Context, key types.NamespacedName, _ *pipeline.Params, span time.Duration) (source.History, error) {
+func (w *world) History(ctx context.Context, key types.NamespacedName, _ *pipeline.Params,
+	span time.Duration) (source.History, error) {
 	w.mu.Lock()
 	l := w.loads[key]
 	w.reads = append(w.reads, read{key.Name, time.Duration(time.Now().UnixNano()) - time.Duration(began.UnixNano())})
@@ -260,10 +262,12 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 		reads   int
 		results map[string]float64
 	}{
-		"a server that is down":      {0, errors.New("connection refused"), 5, map[string]float64{"Failed": 5}},
-		"names that say nothing":     {0, fmt.Errorf("%w: any name", source.ErrAmbiguous), 5, map[string]float64{"Ambiguous": 5}},
-		"a little, and a failure":    {time.Hour, errors.New("too many samples"), 5, map[string]float64{"Partly": 5}},
-		"enough, and a failure":      {3 * 24 * time.Hour, errors.New("too many samples"), 1, map[string]float64{"Partly": 1}},
+		"a server that is down": {0, errors.New("connection refused"), 5, map[string]float64{"Failed": 5}},
+		"names that say nothing": {0, fmt.Errorf("%w: any name", source.ErrAmbiguous), 5,
+			map[string]float64{"Ambiguous": 5}},
+		"a little, and a failure": {time.Hour, errors.New("too many samples"), 5, map[string]float64{"Partly": 5}},
+		"enough, and a failure": {3 * 24 * time.Hour, errors.New("too many samples"), 1,
+			map[string]float64{"Partly": 1}},
 		"a server that is new":       {time.Hour, nil, 1, map[string]float64{"Filled": 1}},
 		"a server that has nothing":  {0, nil, 1, map[string]float64{"Empty": 1}},
 		"a server that has it all":   {Span, nil, 1, map[string]float64{"Filled": 1}},
@@ -291,7 +295,8 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestLossOfLeadership: what is being read is given up, and the next elected one begins anew, but for what is known by then.
+// TestLossOfLeadership: what is being read is given up, and the next elected one starts again, but
+// for what is known by then.
 func TestLossOfLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b", "c", "d", "e")
@@ -337,7 +342,7 @@ func TestLoadsThatChange(t *testing.T) {
 	})
 }
 
-// TestForgottenLoadsAreReadAgain: a load whose checkpoint was deleted is learned anew, from its history too.
+// TestForgottenLoadsAreReadAgain: a load whose checkpoint was deleted is learned again, from its history too.
 func TestForgottenLoadsAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "pm")

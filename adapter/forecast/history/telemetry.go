@@ -18,7 +18,8 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 	factory := promauto.With(r)
 	t := &telemetry{
 		waiting: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "foresail_history_waiting", Help: "PredictedMetrics whose history the elected replica is reading, or has yet to read or to try again.",
+			Name: "foresail_history_waiting",
+			Help: "PredictedMetrics whose history the elected replica is reading, or has yet to read or to try again.",
 		}),
 		reads: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "foresail_history_reads_total",
@@ -26,7 +27,8 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 				"Empty if nothing is stored, Ambiguous if it cannot be known which series were of the target, or Failed.",
 		}, []string{"result"}),
 		filled: factory.NewCounter(prometheus.CounterOpts{
-			Name: "foresail_history_filled_seconds_total", Help: "Time for which loads are known by the histories that were read.",
+			Name: "foresail_history_filled_seconds_total",
+			Help: "Time for which loads are known by the histories that were read.",
 		}),
 	}
 	for _, r := range []result{resultFilled, resultPartly, resultEmpty, resultAmbiguous, resultFailed} {

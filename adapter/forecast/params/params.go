@@ -14,12 +14,12 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// FromSpec converts a spec, defaults filled in, to parameters. It requires only the threshold, so that specs in files may
-// leave out target and source.
+// FromSpec converts a spec, defaults filled in, to parameters. It requires only the threshold, so
+// that specs in files may leave out target and source.
 //
-// The rules of a spec are those of its CustomResourceDefinition: the API server evaluates them for objects, ParseSpec for
-// files. The error is of what they cannot know, such as the names of time zones, and of what the pipeline requires of any
-// parameters, which specs that follow the rules fulfil.
+// The rules of a spec are those of its CustomResourceDefinition: the API server evaluates them for
+// objects, ParseSpec for files. The error reports fields that they cannot check, such as the names of time zones, and
+// preconditions of the pipeline, which specs that follow the rules fulfil.
 func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 	s := spec.DeepCopy()
 	s.Default()
@@ -40,7 +40,7 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 func defaults(s *v1alpha1.PredictedMetricSpec) pipeline.Params {
 	if s.Holt == nil {
 		p := pipeline.AdaptiveParams()
-		p.Lateness = lateness(s.Lateness)
+		p.Lateness = shareOf(s.Lateness)
 		return p
 	}
 	p := pipeline.HoltParams()
@@ -57,7 +57,7 @@ func number(q resource.Quantity) float64 {
 	return f
 }
 
-// optional is number, and 0 of what is absent.
+// optional returns number(q); 0 if q is absent.
 func optional(q *resource.Quantity) float64 {
 	if q == nil {
 		return 0
@@ -65,8 +65,8 @@ func optional(q *resource.Quantity) float64 {
 	return number(*q)
 }
 
-// lateness returns the share that a percentage such as 1% stands for, 0 for an absent one.
-func lateness(s string) float64 {
+// shareOf returns the share that a percentage such as 1% stands for, 0 for an absent one.
+func shareOf(s string) float64 {
 	share, _ := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64) // a rule of the API requires the form
 	return share / 100
 }
@@ -85,8 +85,8 @@ func saturation(highest *resource.Quantity, zone float64) pipeline.Saturation {
 	return pipeline.Saturation{Enabled: true, Max: number(*highest), Zone: zone}
 }
 
-// StaleAfter returns the age from which on samples are not used: where the spec does not say, three intervals of the source, and no less
-// than the default.
+// StaleAfter returns the age from which on samples are not used: where the spec does not say, three
+// intervals of the source, and no less than the default.
 func StaleAfter(s *v1alpha1.PredictedMetricSpec) time.Duration {
 	if s.StaleAfter != nil {
 		return s.StaleAfter.Duration

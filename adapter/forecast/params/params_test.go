@@ -49,7 +49,8 @@ func TestHoltDefaultsAreThePipelines(t *testing.T) {
 	spec.Saturation = new(resource.MustParse("1"))
 	got, err = FromSpec(spec)
 	require.NoError(t, err)
-	assert.Equal(t, pipeline.Saturation{Enabled: true, Max: 1, Zone: pipeline.HoltParams().Saturation.Zone}, got.Saturation)
+	assert.Equal(t, pipeline.Saturation{Enabled: true, Max: 1, Zone: pipeline.HoltParams().Saturation.Zone},
+		got.Saturation)
 }
 
 func TestAdaptiveDefaultsAreThePipelines(t *testing.T) {
@@ -160,8 +161,9 @@ func TestFromSpecAcceptsWhatTheAPIServerAccepts(t *testing.T) {
 	}
 }
 
-// With random values at and around the bounds, ParseSpec and an API server accept the same specs and name the same fields.
-// What they accept FromSpec and the pipeline accept too, which have no rules of the API.
+// With random values at and around the bounds, ParseSpec and an API server accept the same specs
+// and name the same fields. What they accept FromSpec and the pipeline accept too, which have no
+// rules of the API.
 func TestFilesAreValidatedAsTheAPIServerValidatesObjects(t *testing.T) {
 	crd := crdtest.Load(t, crdFile)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -176,7 +178,8 @@ func TestFilesAreValidatedAsTheAPIServerValidatesObjects(t *testing.T) {
 
 		crd.Default(object)
 		problems := crd.Validate(object)
-		require.Equal(t, len(problems) == 0, err == nil, "%s\nAPI server: %v\nParseSpec: %v", data, problems.ToAggregate(), err)
+		require.Equal(t, len(problems) == 0, err == nil, "%s\nAPI server: %v\nParseSpec: %v",
+			data, problems.ToAggregate(), err)
 		if err == nil {
 			accepted++
 			_, err = FromSpec(spec)
@@ -377,29 +380,38 @@ func TestParseSpecErrorsNameTheField(t *testing.T) {
 		"not an object": {"- 1", "not a spec in YAML or JSON"},
 		"not YAML":      {"a: [", "not a spec in YAML or JSON"},
 		"twice":         {"threshold: 1\nthreshold: 2", `"threshold" already set`},
-		"two documents": {"threshold: 1\n---\nthreshold: 2\n", "more than one YAML document: must be one spec or one PredictedMetric"},
-		"unknown":       {"treshold: 700m", "spec.treshold: no such field: must be one of activation, autoscaler, "},
-		"missing":       {"maxReplicas: 1", "spec.threshold: absent: must be given"},
-		"case":          {"maxreplicas: 1", "spec.maxreplicas: no such field: must be one of "},
-		"nested":        {"holt: {levelup: 1}", "spec.holt.levelup: no such field: must be one of levelDown, levelUp, trendDown, trendUp"},
-		"quantity":      {"threshold: high", `spec.threshold: high: must be a quantity above 0, such as 700m or "0.7"`},
-		"fraction":      {"threshold: 0.7", `spec.threshold: 0.7: must be a quantity above 0, such as 700m or "0.7"`},
-		"exponent":      {`threshold: "1e-999999999"`, `spec.threshold: 1e-999999999: must be a quantity above 0, such as 700m or "0.7"`},
-		"duration":      {"startupTime: 90", "spec.startupTime: 90: must be a duration of 0s or more, such as 25s"},
-		"unit":          {"threshold: 1\nhorizon: {max: 40 s}", "spec.horizon.max: 40 s: must be a duration of 0s or more, such as 40s"},
-		"count":         {"maxReplicas: 1.5", "spec.maxReplicas: 1.5: must be a whole number"},
-		"large count":   {"maxReplicas: 3000000000", "spec.maxReplicas: 3000000000: must be a whole number of 32 bits"},
-		"flag":          {"dryRun: maybe", "spec.dryRun: maybe: must be true or false"},
-		"port":          {"source: {pods: {port: 90.9}}", "spec.source.pods.port: 90.9: must be a number from 1 to 65535 or the name of a container port"},
-		"string":        {"source: {pods: {path: 9090}}", "spec.source.pods.path: 9090: must be the path of a URL"},
-		"labels":        {"source: {pods: {matchLabels: {a: 1}}}", "spec.source.pods.matchLabels.a: 1: must be a string"},
-		"object":        {"horizon: 20m", "spec.horizon: 20m: must be an object"},
-		"enum":          {"threshold: 1\nmodel: linear", "spec.model: linear: must be Linear or Quadratic"},
-		"long":          {"threshold: 1\nschedules: [{name: " + strings.Repeat("a", 64) + "}]", "spec.schedules[0].name: " + strings.Repeat("a", 64) + ": must be shorter: it may not be more than 63 bytes"},
-		"kind":          {"{apiVersion: foresail.dev/v1alpha1, kind: WorkerPool, spec: {}}", "kind: WorkerPool: must be PredictedMetric"},
-		"version":       {"{apiVersion: foresail.dev/v1, kind: PredictedMetric, spec: {}}", "apiVersion: foresail.dev/v1: must be foresail.dev/v1alpha1"},
-		"no spec":       {"{apiVersion: foresail.dev/v1alpha1, kind: PredictedMetric}", "spec: absent: must be given"},
-		"beside spec":   {"{apiVersion: foresail.dev/v1alpha1, kind: PredictedMetric, spec: {threshold: 1}, data: {}}", "data: no such field: must be one of apiVersion, kind, metadata, spec, status"},
+		"two documents": {"threshold: 1\n---\nthreshold: 2\n",
+			"more than one YAML document: must be one spec or one PredictedMetric"},
+		"unknown": {"treshold: 700m", "spec.treshold: no such field: must be one of activation, autoscaler, "},
+		"missing": {"maxReplicas: 1", "spec.threshold: absent: must be given"},
+		"case":    {"maxreplicas: 1", "spec.maxreplicas: no such field: must be one of "},
+		"nested": {"holt: {levelup: 1}",
+			"spec.holt.levelup: no such field: must be one of levelDown, levelUp, trendDown, trendUp"},
+		"quantity": {"threshold: high", `spec.threshold: high: must be a quantity above 0, such as 700m or "0.7"`},
+		"fraction": {"threshold: 0.7", `spec.threshold: 0.7: must be a quantity above 0, such as 700m or "0.7"`},
+		"exponent": {`threshold: "1e-999999999"`,
+			`spec.threshold: 1e-999999999: must be a quantity above 0, such as 700m or "0.7"`},
+		"duration": {"startupTime: 90", "spec.startupTime: 90: must be a duration of 0s or more, such as 25s"},
+		"unit": {"threshold: 1\nhorizon: {max: 40 s}",
+			"spec.horizon.max: 40 s: must be a duration of 0s or more, such as 40s"},
+		"count":       {"maxReplicas: 1.5", "spec.maxReplicas: 1.5: must be a whole number"},
+		"large count": {"maxReplicas: 3000000000", "spec.maxReplicas: 3000000000: must be a whole number of 32 bits"},
+		"flag":        {"dryRun: maybe", "spec.dryRun: maybe: must be true or false"},
+		"port": {"source: {pods: {port: 90.9}}",
+			"spec.source.pods.port: 90.9: must be a number from 1 to 65535 or the name of a container port"},
+		"string": {"source: {pods: {path: 9090}}", "spec.source.pods.path: 9090: must be the path of a URL"},
+		"labels": {"source: {pods: {matchLabels: {a: 1}}}", "spec.source.pods.matchLabels.a: 1: must be a string"},
+		"object": {"horizon: 20m", "spec.horizon: 20m: must be an object"},
+		"enum":   {"threshold: 1\nmodel: linear", "spec.model: linear: must be Linear or Quadratic"},
+		"long": {"threshold: 1\nschedules: [{name: " + strings.Repeat("a", 64) + "}]", "spec.schedules[0].name: " +
+			strings.Repeat("a", 64) + ": must be shorter: it may not be more than 63 bytes"},
+		"kind": {"{apiVersion: foresail.dev/v1alpha1, kind: WorkerPool, spec: {}}",
+			"kind: WorkerPool: must be PredictedMetric"},
+		"version": {"{apiVersion: foresail.dev/v1, kind: PredictedMetric, spec: {}}",
+			"apiVersion: foresail.dev/v1: must be foresail.dev/v1alpha1"},
+		"no spec": {"{apiVersion: foresail.dev/v1alpha1, kind: PredictedMetric}", "spec: absent: must be given"},
+		"beside spec": {"{apiVersion: foresail.dev/v1alpha1, kind: PredictedMetric, spec: {threshold: 1}, data: {}}",
+			"data: no such field: must be one of apiVersion, kind, metadata, spec, status"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseSpec([]byte(c.text))

@@ -25,7 +25,7 @@ func ParseSpec(data []byte) (v1alpha1.PredictedMetricSpec, error) {
 	if err != nil {
 		return v1alpha1.PredictedMetricSpec{}, err
 	}
-	object, err := objectOf(text)
+	object, err := parseDocument(text)
 	if err != nil {
 		return v1alpha1.PredictedMetricSpec{}, err
 	}
@@ -44,8 +44,8 @@ func ParseSpec(data []byte) (v1alpha1.PredictedMetricSpec, error) {
 	return spec, nil
 }
 
-// objectOf returns the PredictedMetric in a document, made from its spec if that is all there is.
-func objectOf(document []byte) (map[string]any, error) {
+// parseDocument returns the PredictedMetric in a document, made from its spec if that is all there is.
+func parseDocument(document []byte) (map[string]any, error) {
 	text, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
 		return nil, notASpec(err)

@@ -20,14 +20,14 @@ func Schedules(spec v1alpha1.PredictedMetricSpec, p *pipeline.Params) (*schedule
 	)
 	for i := range spec.Schedules {
 		s := &spec.Schedules[i]
-		window, err := windowOf(s)
+		window, err := scheduleWindow(s)
 		if f, ok := errors.AsType[*pipeline.FieldError](err); ok {
 			f.Field = fmt.Sprintf("spec.schedules[%d].%s", i, f.Field)
 		}
 		errs = append(errs, err)
 		entries = append(entries, schedule.Entry{
 			Name: s.Name, Window: window, Min: limit(s.MinReplicas), Max: limit(s.MaxReplicas),
-			Lateness: lateness(s.Lateness), Unlearned: s.Learning == v1alpha1.LearningDisabled,
+			Lateness: shareOf(s.Lateness), Unlearned: s.Learning == v1alpha1.LearningDisabled,
 		})
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -36,8 +36,8 @@ func Schedules(spec v1alpha1.PredictedMetricSpec, p *pipeline.Params) (*schedule
 	return schedule.New(pipeline.Bounds{Min: p.Min, Max: p.Max, Lateness: p.Lateness}, entries), nil
 }
 
-// windowOf returns the window of a schedule, which has either start and end, or schedule and duration.
-func windowOf(s *v1alpha1.Schedule) (schedule.Window, error) {
+// scheduleWindow returns the window of a schedule, which has either start and end, or schedule and duration.
+func scheduleWindow(s *v1alpha1.Schedule) (schedule.Window, error) {
 	if s.Start != nil && s.End != nil {
 		return schedule.Once(s.Start.Time, s.End.Time), nil
 	}

@@ -73,7 +73,8 @@ func TestSchedulesThatNoRuleCanReject(t *testing.T) {
 
 // A schedule that no API server has validated has an error, whatever it lacks.
 func TestSchedulesWithoutAWindowAreErrors(t *testing.T) {
-	for _, s := range []v1alpha1.Schedule{{Name: "a"}, {Start: &metav1.Time{}}, {End: &metav1.Time{}}, {Schedule: "@daily"}} {
+	for _, s := range []v1alpha1.Schedule{{Name: "a"}, {Start: &metav1.Time{}},
+		{End: &metav1.Time{}}, {Schedule: "@daily"}} {
 		spec := minimal()
 		spec.Schedules = []v1alpha1.Schedule{s}
 		_, err := FromSpec(spec)
@@ -90,7 +91,8 @@ func TestErrorsOfSchedulesNameTheirPlace(t *testing.T) {
 			"must be a time with its offset from UTC, such as 2026-11-27T08:00:00+01:00",
 		"[{" + window + ", duration: a day}]": "spec.schedules[0].duration: a day: " +
 			"must be hours and minutes, from 1m to 744h, such as 10h",
-		"[{" + window + ", duration: 1h}, {" + window + ", duration: 2h}]": "spec.schedules[1]: must be the only one with name a",
+		"[{" + window + ", duration: 1h}, {" + window +
+			", duration: 2h}]": "spec.schedules[1]: must be the only one with name a",
 		"{name: a}":                   "spec.schedules: must be a list",
 		"[holidays]":                  "spec.schedules[0]: holidays: must be an object",
 		"[{name: a, minReplicas: 8}]": "spec.schedules[0]: must have either schedule and duration, or start and end",

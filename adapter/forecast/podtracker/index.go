@@ -30,8 +30,9 @@ func (b buckets[T]) remove(l label, x T) {
 	}
 }
 
-// targetIndex finds the targets of one namespace that select a pod without trying all. A target whose selector requires one
-// value of a label is indexed by it; only the others are tried on each pod.
+// targetIndex finds the targets of one namespace that select a pod without trying all. A target
+// whose selector requires one value of a label is indexed by it; only the others are tried on each
+// pod.
 type targetIndex struct {
 	byLabel buckets[*TargetPods]
 	others  map[*TargetPods]struct{} // without a required label

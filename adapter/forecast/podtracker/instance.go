@@ -1,6 +1,7 @@
-// Package podtracker turns pods into the instances that forecasts are made of: which carry load, since when and until when.
-// A Watcher feeds the pods of a cluster to a Tracker. Each scale target has a TargetPods, which lists the instances, counts
-// the pods that the HPA counts as ready, and measures how long pods take to start.
+// Package podtracker turns pods into the instances that forecasts are made of: which carry load,
+// since when and until when. A Watcher feeds the pods of a cluster to a Tracker. Each scale target
+// has a TargetPods, which lists the instances, counts the pods that the HPA counts as ready, and
+// measures how long pods take to start.
 package podtracker
 
 import (
@@ -13,10 +14,11 @@ import (
 // Instance is one readiness of one pod: from the moment the pod became Ready until it was deleted, began to terminate,
 // ended, lost readiness or left the selector. A pod that becomes Ready again is a new instance.
 //
-// Start is the lastTransitionTime of the Ready condition, in whole seconds: the pod became Ready up to a second later. If the
-// selector of the target moved to the pod after that, Start is the time at which this was seen. A
-// replica that watched knows the time more precisely, one that started later does not; both agree on the recorded time.
-// End is the time that the pod records too, and the time of observation only where it records none.
+// Start is the lastTransitionTime of the Ready condition, in whole seconds: the pod became Ready up
+// to a second later. If the selector of the target moved to the pod after that, Start is the time
+// at which this was seen. A replica that watched knows the time more precisely, one that started
+// later does not; both agree on the recorded time. End is the time that the pod records too, and
+// the time of observation only where it records none.
 type Instance struct {
 	ID         string // the pod's UID; "<uid>/2", "<uid>/3", … for the later instances of one pod in a fleet
 	Pod        types.NamespacedName

@@ -70,7 +70,7 @@ type podStatus struct {
 	restarted bool // one of its containers has restarted
 }
 
-// rebase keeps the times of what has not changed since the version before. It gives what has, if that
+// rebase keeps the times of fields that have not changed since the previous version. It gives those that have, if that
 // is seen at once, times of the clock of this process, if they are of another one.
 func (s *podStatus) rebase(before *podStatus, live bool, now time.Time) {
 	rebased := func(recorded, recordedBefore, was time.Time) time.Time {
@@ -186,7 +186,8 @@ type record struct {
 }
 
 func recordOf(p *corev1.Pod) *record {
-	return &record{key: types.NamespacedName{Namespace: objectcache.Intern(p.Namespace), Name: p.Name}, status: statusOf(p), wait: waitOf(p)}
+	return &record{key: types.NamespacedName{Namespace: objectcache.Intern(p.Namespace), Name: p.Name},
+		status: statusOf(p), wait: waitOf(p)}
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor, by which client-go finds the key.

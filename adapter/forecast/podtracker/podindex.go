@@ -15,8 +15,8 @@ type IndexedPods interface {
 	Watch(changed func()) (stop func())
 }
 
-// PodIndex finds instances by the names of their pods, for sources that know only these. It is safe for concurrent use and
-// never waits for the TargetPods.
+// PodIndex finds instances by the names of their pods, for sources that know only these. It is safe
+// for concurrent use and never waits for the TargetPods.
 type PodIndex struct {
 	pods IndexedPods
 	stop func()
@@ -25,8 +25,9 @@ type PodIndex struct {
 	list atomic.Pointer[instancesByPod]
 }
 
-// instancesByPod are instances, and where they are in the order of the names of their pods, of one pod the newest first. The instances are
-// those that the pods have listed, not copies: there may be a hundred thousand.
+// instancesByPod are instances, and where they are in the order of the names of their pods, of one
+// pod the newest first. The instances are those that the pods have listed, not copies: there may be
+// a hundred thousand.
 type instancesByPod struct {
 	all   []Instance
 	order []int32
@@ -45,12 +46,13 @@ func NewPodIndex(pods IndexedPods) *PodIndex {
 // Close stops following the pods.
 func (r *PodIndex) Close() { r.stop() }
 
-// Find returns the ID of the instance that the pod of a name was at a time (ms): of the newest that had started by
-// then, whether it has ended or not, so that a reading taken at the very end is still of the instance; else of the first.
-// It returns false for an unknown pod.
+// Find returns the ID of the instance that the pod of a name was at a time (ms): of the newest that
+// had started by then, whether it has ended or not, so that a reading taken at the very end is
+// still of the instance; else of the first. It returns false for an unknown pod.
 func (r *PodIndex) Find(pod string, at int64) (id string, ok bool) {
 	l := r.list.Load()
-	i, _ := slices.BinarySearchFunc(l.order, pod, func(at int32, pod string) int { return strings.Compare(l.all[at].Pod.Name, pod) })
+	i, _ := slices.BinarySearchFunc(l.order, pod,
+		func(at int32, pod string) int { return strings.Compare(l.all[at].Pod.Name, pod) })
 	for ; i < len(l.order) && l.all[l.order[i]].Pod.Name == pod; i++ {
 		x := &l.all[l.order[i]]
 		id, ok = x.ID, true
@@ -73,7 +75,7 @@ func (r *PodIndex) Active() []Instance {
 	return out
 }
 
-// AnyActive tells whether there is an active instance.
+// AnyActive reports whether there is an active instance.
 func (r *PodIndex) AnyActive() bool {
 	return slices.ContainsFunc(r.list.Load().all, func(x Instance) bool { return x.End.IsZero() })
 }

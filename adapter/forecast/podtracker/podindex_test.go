@@ -17,7 +17,7 @@ func TestPodIndexFindsInstancesByPodAndTime(t *testing.T) {
 		return id
 	}
 	_, ok := r.Find("a", 0)
-	assert.False(t, ok, "nobody is there yet")
+	assert.False(t, ok, "no one is there yet")
 
 	tr.Update(podWith(readyAt(10)))
 	assert.Equal(t, "uid-a", find("a", 5), "a reading from before the readiness is of the first instance")

@@ -32,8 +32,8 @@ func (s Startup) begin() time.Time {
 // IsZero returns whether there was no start-up to measure.
 func (s Startup) IsZero() bool { return s == Startup{} }
 
-// startups holds the newest start-ups of a target in order of readiness, so that the estimate does not depend on the order in
-// which pods were listed.
+// startups holds the newest start-ups of a target in order of readiness, so that the estimate does
+// not depend on the order in which pods were listed.
 type startups struct {
 	sorted []podStartup
 
@@ -42,7 +42,7 @@ type startups struct {
 	stale    bool
 }
 
-// estimated is what an estimate depends on beside the start-ups.
+// estimated holds the inputs of an estimate other than the start-ups.
 type estimated struct {
 	method  pipeline.Method
 	initial time.Duration

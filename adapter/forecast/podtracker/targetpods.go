@@ -37,8 +37,8 @@ type TargetPods struct {
 	delivering bool
 }
 
-// member is a pod that is, or was, selected. It is kept while the pod or an instance of it exists, so that no two instances
-// get the same ID.
+// member is a pod that is, or was, selected. It is kept while the pod or an instance of it exists,
+// so that no two instances get the same ID.
 type member struct {
 	pod      *pod
 	exists   bool
@@ -107,10 +107,11 @@ func (f *TargetPods) Ready() int {
 	return f.ready
 }
 
-// Watch calls changed after each change of the instances, their addresses or labels, or the number of ready pods, until
-// stop is called; one call may still be running then. Changes that arrive together, such as those of a new selector, make
-// one call, because every caller reads the whole list. Calls do not overlap, come from any goroutine that brings a change,
-// and are made without a lock held, so that they may call back.
+// Watch calls changed after each change of the instances, their addresses or labels, or the number
+// of ready pods, until stop is called; one call may still be running then. Changes that arrive
+// together, such as those of a new selector, make one call, because every caller reads the whole
+// list. Calls do not overlap, come from any goroutine that brings a change, and are made without a
+// lock held, so that they may call back.
 func (f *TargetPods) Watch(changed func()) (stop func()) {
 	w := &watch{changed}
 	f.mu.Lock()
@@ -125,8 +126,9 @@ func (f *TargetPods) Watch(changed func()) (stop func()) {
 	}
 }
 
-// UnreadySince returns the newest time at which a pod stopped being Ready before it was followed, as the pod records it;
-// zero without such a pod. Load from before that time belongs to no instance.
+// UnreadySince returns the newest time at which a pod stopped being Ready before it was followed,
+// as the pod records it; zero without such a pod. Load from before that time belongs to no
+// instance.
 func (f *TargetPods) UnreadySince() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,17 +141,17 @@ func (f *TargetPods) UnreadySince() time.Time {
 	return newest
 }
 
-// Startups returns the newest start-ups of the fleet's pods (64 at most) in order of readiness. Only the first
-// readiness of a pod none of whose containers had restarted is a start-up. The readiness of a pod that was Ready when it was
-// first seen counts as its first.
+// Startups returns the newest start-ups of the fleet's pods (64 at most) in order of readiness.
+// Only the first readiness of a pod none of whose containers had restarted is a start-up. The
+// readiness of a pod that was Ready when it was first seen counts as its first.
 func (f *TargetPods) Startups() []Startup {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.startups.list()
 }
 
-// StartupTime estimates T_I as a method does, from an assumed value and Startups. It depends on nothing else: neither on
-// when the start-ups were observed nor in which order.
+// StartupTime estimates T_I as a method does, from an assumed value and Startups. It depends on
+// nothing else: neither on when the start-ups were observed nor in which order.
 func (f *TargetPods) StartupTime(m pipeline.Method, initial time.Duration) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -208,8 +210,8 @@ func (f *TargetPods) reselect(selector labels.Selector) []*pod {
 	return pods
 }
 
-// observe takes a new version of a member or former member. If it becomes active, it has carried load since its readiness,
-// but not before since.
+// observe takes a new version of a member or former member. If it becomes active, it has carried
+// load since its readiness, but not before since.
 func (f *TargetPods) observe(p *pod, since, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

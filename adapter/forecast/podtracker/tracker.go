@@ -24,8 +24,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Tracker follows the pods that a Watcher feeds it. It is safe for concurrent use. The cost of a change of a pod depends on
-// how many targets select it, not on how many there are.
+// Tracker follows the pods that a Watcher feeds it. It is safe for concurrent use. The cost of a
+// change of a pod depends on how many targets select it, not on how many there are.
 type Tracker struct {
 	retention time.Duration
 	now       func() time.Time
@@ -101,16 +101,19 @@ func (t *Tracker) lost(namespace string) (since time.Time, why error) {
 	return time.Time{}, nil
 }
 
-// Follow returns the pods that a selector selects in a namespace, under a key of the caller's. Until Forget, a key has one
-// TargetPods, with the namespace of its first call. Another selector makes the pods that only the old one selects end now, and those that only the new one
-// selects start now: a pod that was ready long ago begins to carry load of the target when it becomes a part of it.
+// Follow returns the pods that a selector selects in a namespace, under a key of the caller's.
+// Until Forget, a key has one TargetPods, with the namespace of its first call. Another selector
+// makes the pods that only the old one selects end now, and those that only the new one selects
+// start now: a pod that was ready long ago begins to carry load of the target when it becomes a
+// part of it.
 func (t *Tracker) Follow(key types.NamespacedName, namespace string, selector labels.Selector) *TargetPods {
 	f, touched := t.follow(key, namespace, selector)
 	deliver(touched)
 	return f
 }
 
-func (t *Tracker) follow(key types.NamespacedName, namespace string, selector labels.Selector) (f *TargetPods, touched []*TargetPods) {
+func (t *Tracker) follow(key types.NamespacedName, namespace string,
+	selector labels.Selector) (f *TargetPods, touched []*TargetPods) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if old := t.targets[key]; old != nil {
@@ -277,7 +280,7 @@ func (t *Tracker) others(namespace string, among map[types.NamespacedName]bool) 
 	return out
 }
 
-// PodState is what is known of a pod.
+// PodState is the known state of a pod.
 type PodState int
 
 // The states of pods.

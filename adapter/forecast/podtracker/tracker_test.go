@@ -35,7 +35,8 @@ func podWith(changes ...change) *corev1.Pod {
 			Namespace: "shop", Name: "a", UID: "uid-a", Labels: map[string]string{"app": "checkout"},
 			CreationTimestamp: metav1.NewTime(at(0)),
 		},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9090}}}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main",
+			Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9090}}}}},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: "10.0.0.1",
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "main"}},
@@ -217,7 +218,7 @@ func TestLifecycle(t *testing.T) {
 			want:   []span{{"uid-a", 20, 60}},
 			events: []string{"started uid-a", "ended uid-a"},
 		},
-		"terminating ends it when deletion was asked for, while the HPA still counts it": {
+		"terminating ends it when deletion was requested, while the HPA still counts it": {
 			steps:  []step{{20, podWith(readyAt(20)), false}, {51, podWith(readyAt(20), terminating(50, 30)), false}},
 			want:   []span{{"uid-a", 20, 50}},
 			ready:  1,
@@ -242,7 +243,8 @@ func TestLifecycle(t *testing.T) {
 			events: []string{"changed"},
 		},
 		"terminating when it was first seen, but Ready until then": {
-			steps:  []step{{57, podWith(readyAt(20), terminating(50, 30)), false}, {58, podWith(unreadyAt(58), terminating(50, 30)), false}},
+			steps: []step{{57, podWith(readyAt(20), terminating(50, 30)), false},
+				{58, podWith(unreadyAt(58), terminating(50, 30)), false}},
 			want:   []span{{"uid-a", 20, 50}},
 			events: []string{"changed", "changed"},
 		},
@@ -278,7 +280,8 @@ func TestLifecycle(t *testing.T) {
 		},
 		"labels change out and back": {
 			steps: []step{
-				{20, podWith(readyAt(20)), false}, {70, podWith(readyAt(20), app("other")), false}, {80, podWith(readyAt(20)), false},
+				{20, podWith(readyAt(20)), false}, {70, podWith(readyAt(20), app("other")), false},
+				{80, podWith(readyAt(20)), false},
 			},
 			want:   []span{{"uid-a", 20, 70}, {"uid-a/2", 70, 0}},
 			ready:  1,
@@ -298,7 +301,8 @@ func TestLifecycle(t *testing.T) {
 		},
 		"the deletion of the pod before it comes late": {
 			steps: []step{
-				{20, podWith(readyAt(20)), false}, {90, podWith(uid("uid-b"), readyAt(88)), false}, {91, podWith(readyAt(20)), true},
+				{20, podWith(readyAt(20)), false}, {90, podWith(uid("uid-b"), readyAt(88)), false},
+				{91, podWith(readyAt(20)), true},
 			},
 			want:   []span{{"uid-a", 20, 90}, {"uid-b", 88, 0}},
 			ready:  1,
@@ -366,8 +370,10 @@ func TestInstanceSaysWhereItIs(t *testing.T) {
 func TestNamedPorts(t *testing.T) {
 	p := podWith(func(p *corev1.Pod) {
 		p.Spec.Containers = []corev1.Container{
-			{Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 80, Protocol: corev1.ProtocolTCP}, {ContainerPort: 81}}},
-			{Ports: []corev1.ContainerPort{{Name: "dns", ContainerPort: 53, Protocol: corev1.ProtocolUDP}, {Name: "http", ContainerPort: 82}}},
+			{Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 80, Protocol: corev1.ProtocolTCP},
+				{ContainerPort: 81}}},
+			{Ports: []corev1.ContainerPort{{Name: "dns", ContainerPort: 53, Protocol: corev1.ProtocolUDP},
+				{Name: "http", ContainerPort: 82}}},
 		}
 		p.Spec.InitContainers = []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "sidecar", ContainerPort: 90}}}}
 	})
@@ -491,12 +497,14 @@ func TestSelectorMoves(t *testing.T) {
 
 	now = at(120)
 	tracker.Follow(metric, "shop", selector(t, "app=checkout"))
-	assert.Equal(t, []span{{"uid-a", 20, 110}, {"uid-a/2", 120, 0}, {"uid-b", 110, 120}, {"uid-both", 30, 0}, {"uid-late", 109, 120}},
+	assert.Equal(t, []span{{"uid-a", 20, 110}, {"uid-a/2", 120, 0}, {"uid-b", 110, 120},
+		{"uid-both", 30, 0}, {"uid-late", 109, 120}},
 		spans(fleet.Instances(at(0))), "and back")
 	tracker.Delete(podWith(readyAt(20)))
 	assert.Equal(t, []span{{"uid-both", 30, 0}}, spans(fleet.Active()))
 	assert.Equal(t, []string{
-		"ended uid-a", "started uid-b", "started uid-late", "ended uid-b", "ended uid-late", "started uid-a/2", "ended uid-a/2",
+		"ended uid-a", "started uid-b", "started uid-late", "ended uid-b", "ended uid-late",
+		"started uid-a/2", "ended uid-a/2",
 	}, seen.all())
 }
 
@@ -606,7 +614,8 @@ func TestStartups(t *testing.T) {
 			[]*corev1.Pod{podWith(readyAt(20))}, []Startup{{Created: at(0), Ready: at(20)}},
 		},
 		"not the second": {
-			[]*corev1.Pod{podWith(readyAt(20)), podWith(unreadyAt(50)), podWith(readyAt(80))}, []Startup{{Created: at(0), Ready: at(20)}},
+			[]*corev1.Pod{podWith(readyAt(20)), podWith(unreadyAt(50)), podWith(readyAt(80))},
+			[]Startup{{Created: at(0), Ready: at(20)}},
 		},
 		"not after a restart": {
 			[]*corev1.Pod{podWith(), podWith(readyAt(60), restarts(1))}, []Startup{},
@@ -653,14 +662,17 @@ func TestStartupTimeOnNodeLeavesTheWaitOut(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(1000) }})
 	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 	for i := range 100 {
-		tracker.Update(podWith(named(fmt.Sprint("p", i)), created(float64(i)), readyAt(float64(i+120)), scheduledAt(float64(i+90), "node")))
+		tracker.Update(podWith(named(fmt.Sprint("p", i)), created(float64(i)), readyAt(float64(i+120)),
+			scheduledAt(float64(i+90), "node")))
 	}
 	assert.Equal(t, 120*time.Second, fleet.StartupTime(pipeline.Holt, 25*time.Second))
 	assert.Equal(t, 30*time.Second, fleet.StartupTimeOnNode(pipeline.Holt, 25*time.Second))
 	for i := range 100 {
-		tracker.Update(podWith(named(fmt.Sprint("q", i)), created(float64(200+i)), readyAt(float64(200+i+40)), scheduledAt(float64(200+i), "node")))
+		tracker.Update(podWith(named(fmt.Sprint("q", i)), created(float64(200+i)), readyAt(float64(200+i+40)),
+			scheduledAt(float64(200+i), "node")))
 	}
-	assert.Equal(t, 40*time.Second, fleet.StartupTimeOnNode(pipeline.Holt, 25*time.Second), "of pods that found a node the whole way")
+	assert.Equal(t, 40*time.Second, fleet.StartupTimeOnNode(pipeline.Holt, 25*time.Second),
+		"of pods that found a node the whole way")
 }
 
 // However an informer lists the pods, and whether a fleet is followed before, amid or after, the answers are the same.

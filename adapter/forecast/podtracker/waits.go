@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// leastWait is how long a pod that has waited for a node has waited at least. Others are scheduled within a second or two of their
-	// creation, and are not kept.
-	leastWait = 5 * time.Second
+	// minWait is how long a pod that has waited for a node has waited at least. Others are scheduled
+	// within a second or two of their creation, and are not kept.
+	minWait = 5 * time.Second
 	// waitsKept bounds the memory that they take, some 100 bytes each.
 	waitsKept = 512
 )
 
-// Wait is the way of one pod from its creation to a node, which took more than a moment (whole seconds both, as pods record them).
+// Wait is the way of one pod from its creation to a node, which took more than a moment (whole
+// seconds both, as pods record them).
 type Wait struct {
 	Node               string
 	Created, Scheduled time.Time
@@ -36,15 +37,17 @@ func waitOf(p *corev1.Pod) *Wait {
 		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionTrue {
 			continue
 		}
-		if c.LastTransitionTime.Sub(p.CreationTimestamp.Time) < leastWait {
+		if c.LastTransitionTime.Sub(p.CreationTimestamp.Time) < minWait {
 			return nil
 		}
-		return &Wait{Node: objectcache.Intern(p.Spec.NodeName), Created: p.CreationTimestamp.Time, Scheduled: c.LastTransitionTime.Time}
+		return &Wait{Node: objectcache.Intern(p.Spec.NodeName), Created: p.CreationTimestamp.Time,
+			Scheduled: c.LastTransitionTime.Time}
 	}
 	return nil
 }
 
-// waits holds the newest waits of all pods, in order of time. Those of deleted pods stay: the nodes took as long as they took.
+// waits holds the newest waits of all pods, in order of time. Those of deleted pods stay: the nodes
+// took as long as they took.
 type waits struct {
 	mu     sync.Mutex
 	sorted []podWait
@@ -76,8 +79,8 @@ func (w *waits) add(uid types.UID, x *Wait) {
 	}
 }
 
-// Waits returns how long pods have waited for their nodes, the newest last. Only pods that have waited for more than a moment are
-// in it, and no more than some hundreds.
+// Waits returns how long pods have waited for their nodes, the newest last. Only pods that have
+// waited for more than a moment are in it, and no more than some hundreds.
 func (t *Tracker) Waits() []Wait {
 	t.waits.mu.Lock()
 	defer t.waits.mu.Unlock()

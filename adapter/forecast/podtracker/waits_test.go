@@ -15,8 +15,10 @@ import (
 func scheduledAt(s float64, node string) change {
 	return func(p *corev1.Pod) {
 		p.Spec.NodeName = node
-		others := slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
-		scheduled := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at(s))}
+		others := slices.DeleteFunc(p.Status.Conditions,
+			func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+		scheduled := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(at(s))}
 		p.Status.Conditions = append([]corev1.PodCondition{scheduled}, others...)
 	}
 }
@@ -35,7 +37,8 @@ func TestWaitsOfPods(t *testing.T) {
 		tracker.Update(p)
 		tracker.Update(p)
 	}
-	want := []Wait{{Node: "node-3", Created: at(0), Scheduled: at(100)}, {Node: "node-2", Created: at(50), Scheduled: at(170)}}
+	want := []Wait{{Node: "node-3", Created: at(0), Scheduled: at(100)},
+		{Node: "node-2", Created: at(50), Scheduled: at(170)}}
 	assert.Equal(t, want, tracker.Waits(), "each once, in order of time")
 	tracker.Delete(podWith(named("late"), created(50), scheduledAt(170, "node-2")))
 	assert.Equal(t, want, tracker.Waits(), "a pod that has gone has waited all the same")

@@ -77,8 +77,8 @@ func (w *Watcher) Synced(namespace string) error {
 	return nil
 }
 
-// Started returns an *UnlistedError while the start waits for the pods of a namespace: at most a minute, so that one that
-// cannot be listed does not keep the others from being served.
+// Started returns an *UnlistedError while the start waits for the pods of a namespace: at most a
+// minute, so that one that cannot be listed does not keep the others from being served.
 func (w *Watcher) Started() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,7 +91,8 @@ func (w *Watcher) Started() error {
 }
 
 func (w *Watcher) unlisted(namespace string, err error) *UnlistedError {
-	return &UnlistedError{Namespace: namespace, Err: err, Lasting: !w.began.IsZero() && w.tracker.now().Sub(w.began) > listLimit}
+	return &UnlistedError{Namespace: namespace, Err: err, Lasting: !w.began.IsZero() &&
+		w.tracker.now().Sub(w.began) > listLimit}
 }
 
 // note records why the pods of a namespace cannot be listed.

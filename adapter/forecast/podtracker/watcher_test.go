@@ -73,7 +73,8 @@ func TestWatcherFeedsTracker(t *testing.T) {
 			assert.Equal(t, []string{"uid-a"}, <-active)
 			require.Eventually(t, func() bool { return w.Started() == nil }, 10*time.Second, time.Millisecond)
 			require.NoError(t, w.Synced("shop"))
-			assert.Equal(t, namespaces == nil, len(tracker.others("other", nil)) == 1, "pods of other namespaces are not watched")
+			assert.Equal(t, namespaces == nil, len(tracker.others("other", nil)) == 1,
+				"pods of other namespaces are not watched")
 
 			pods := client.CoreV1().Pods("shop")
 			_, err := pods.UpdateStatus(t.Context(), podWith(named("b"), readyAt(40)), metav1.UpdateOptions{})
@@ -206,7 +207,8 @@ func TestWatcherLosesThePods(t *testing.T) {
 	})
 }
 
-// Since when a pod is not Ready tells until when it may have carried load; once it has been seen Ready, instances tell it.
+// Since when a pod is not Ready tells until when it may have carried load; once it has been seen
+// Ready, instances tell it.
 func TestUnreadySince(t *testing.T) {
 	tracker := NewTracker(Options{})
 	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))

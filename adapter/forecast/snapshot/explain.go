@@ -10,8 +10,9 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Explain returns the decision as a sentence with the values that led to it, or why there is no forecast. Status, Events, logs,
-// foresail explain and the page of the dashboard all show this sentence.
+// Explain returns the decision as a sentence with the values that led to it, or why there is no
+// forecast. Status, Events, logs, foresail explain and the page of the dashboard all show this
+// sentence.
 func (s *Snapshot) Explain() string {
 	if s.Err != nil {
 		return s.Err.Error()
@@ -38,8 +39,8 @@ func (s *Snapshot) Reasoning() Reasoning {
 	return r
 }
 
-// Reasoning is the values that led to a decision, from which a reader can check it. Loads without a comment are those of all
-// instances together.
+// Reasoning is the values that led to a decision, from which a reader can check it. Loads without a
+// comment are those of all instances together.
 type Reasoning struct {
 	Desired, Target int
 	Reason          pipeline.Reason
@@ -50,8 +51,8 @@ type Reasoning struct {
 	Planned   float64 // what instances are counted for
 	Margin    float64 // the part of it that was added to the basis
 	Basis     pipeline.Basis
-	// Limit is the bound that the count was compared with: Need.Min if the target is too small for the load, else Need.Max;
-	// with Idle the activation.
+	// Limit is the bound that the count was compared with: Need.Min if the target is too small for the
+	// load, else Need.Max; with Idle the activation.
 	Limit float64
 
 	Level, Total           float64
@@ -141,9 +142,11 @@ func (r *Reasoning) values() string {
 	ahead := r.Horizon.Round(time.Second)
 	switch r.Reason {
 	case pipeline.StillOverloaded: // compares loads of an instance, and counts none
-		return fmt.Sprintf("%s a pod now, %s in %s, threshold %s", r.round(r.LoadNow), r.round(r.LoadPredicted), ahead, r.round(r.Threshold))
+		return fmt.Sprintf("%s a pod now, %s in %s, threshold %s", r.round(r.LoadNow),
+			r.round(r.LoadPredicted), ahead, r.round(r.Threshold))
 	case pipeline.Idle:
-		return fmt.Sprintf("load now %s, forecast %s in %s, activation %s", r.round(r.Level), r.round(r.Total), ahead, r.round(r.Limit))
+		return fmt.Sprintf("load now %s, forecast %s in %s, activation %s", r.round(r.Level),
+			r.round(r.Total), ahead, r.round(r.Limit))
 	}
 	return fmt.Sprintf("%s / %s = %s%s", r.load(ahead), r.divisor(), amountOfReplicas(r.required()), r.difference())
 }
@@ -156,9 +159,11 @@ func (r *Reasoning) load(ahead time.Duration) string {
 	margin := r.rounded(planned - basis) // what is shown adds up
 	switch {
 	case r.Basis == pipeline.FromDamped:
-		return fmt.Sprintf("planned load %s (forecast %s in %s, its rise discounted by riskFactor)", text(planned), r.round(r.Total), ahead)
+		return fmt.Sprintf("planned load %s (forecast %s in %s, its rise discounted by riskFactor)",
+			text(planned), r.round(r.Total), ahead)
 	case margin > 0:
-		return fmt.Sprintf("planned load %s (%s + margin %s)", text(planned), basisOf(r.Basis, text(basis), ahead), text(margin))
+		return fmt.Sprintf("planned load %s (%s + margin %s)", text(planned),
+			basisOf(r.Basis, text(basis), ahead), text(margin))
 	default:
 		return basisOf(r.Basis, text(basis), ahead)
 	}
@@ -187,18 +192,21 @@ func (r *Reasoning) divisor() string {
 	return "threshold " + r.round(r.Threshold)
 }
 
-// difference returns why the count that was decided is not what is needed, rounded up, where the verdict does not say so.
+// difference returns why the count that was decided is not what is needed, rounded up, where the
+// verdict does not say so.
 func (r *Reasoning) difference() string {
 	desired, needed, limit := float64(r.Desired), whole(r.required()), whole(r.Limit)
 	steep := r.Reason == pipeline.TrendRising && r.Desired == r.Target
-	counts := r.Reason == pipeline.AboveThreshold || r.Reason == pipeline.TrendRising || r.Reason == pipeline.Headroom || r.Reason == pipeline.NoNeed
+	counts := r.Reason == pipeline.AboveThreshold || r.Reason == pipeline.TrendRising ||
+		r.Reason == pipeline.Headroom || r.Reason == pipeline.NoNeed
 	switch {
 	case !counts || steep || desired == needed || r.Reason == pipeline.Headroom && r.Desired == r.Target:
 		return ""
 	case desired < needed && desired < limit:
 		return ", limited by maxStep or maxReplicas"
 	case desired < needed:
-		return fmt.Sprintf(", reduced to %d, as pods may be overfilled by the load of %s", r.Desired, amountOfReplicas(r.required()-r.Limit))
+		return fmt.Sprintf(", reduced to %d, as pods may be overfilled by the load of %s", r.Desired,
+			amountOfReplicas(r.required()-r.Limit))
 	case desired > limit:
 		return ", fewer than the minimum"
 	default:

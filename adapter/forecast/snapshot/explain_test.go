@@ -16,10 +16,12 @@ import (
 )
 
 var (
-	sum      = regexp.MustCompile(`planned load (\S+) \((?:forecast|load, if its trend continues,|load now|load of the last 30s|recurring jump to) (\S+) .*margin (\S+)\)`)
-	quotient = regexp.MustCompile(`(?:planned load (\S+) \(.*\)|(?:forecast|load, if its trend continues,) (\S+) in \S+|load now (\S+)|last 30s (\S+)|jump to (\S+) within \S+) / threshold (\S+) = (\S+) replicas`)
-	missing  = regexp.MustCompile(`overfilled by the load of (\S+) replica`)
-	down     = regexp.MustCompile(`with the margin for scaling down (\S+)`)
+	sum = regexp.MustCompile(
+		`planned load (\S+) \((?:forecast|load, if its trend continues,|load now|load of the last 30s|recurring jump to) (\S+) .*margin (\S+)\)`)
+	quotient = regexp.MustCompile(
+		`(?:planned load (\S+) \(.*\)|(?:forecast|load, if its trend continues,) (\S+) in \S+|load now (\S+)|last 30s (\S+)|jump to (\S+) within \S+) / threshold (\S+) = (\S+) replicas`)
+	missing = regexp.MustCompile(`overfilled by the load of (\S+) replica`)
+	down    = regexp.MustCompile(`with the margin for scaling down (\S+)`)
 )
 
 // A reader who has the sentence and a pocket calculator comes to the same number of replicas, whatever the load does.
@@ -102,7 +104,8 @@ func decisions(t *testing.T, p pipeline.Params, each func(pipeline.Forecast)) {
 			continue
 		}
 		newest := total[max(0, len(total)-400):]
-		in := pipeline.Input{Now: now, Target: target, TargetRose: pipeline.Never, StartupTime: 20 * time.Second, Learned: past}
+		in := pipeline.Input{Now: now, Target: target, TargetRose: pipeline.Never,
+			StartupTime: 20 * time.Second, Learned: past}
 		for i := range target {
 			x := pipeline.Instance{ID: fmt.Sprint(i), Start: pipeline.Never}
 			for k, v := range newest {

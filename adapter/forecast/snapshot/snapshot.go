@@ -1,5 +1,5 @@
-// Package snapshot holds the immutable values that forecasters publish and that the doors (the APIs that Foresail serves)
-// read.
+// Package snapshot holds the immutable values that forecasters publish and that the doors (the APIs
+// that Foresail serves) read.
 package snapshot
 
 import (
@@ -29,9 +29,10 @@ type Snapshot struct {
 	Combined Combined          // with the other PredictedMetrics of the target
 	Accuracy Accuracy          // of the forecasts before
 	Lateness float64           // the share of the time that they may be late
-	Learned  time.Duration     // for how long the load is known; 0: not, or not yet
+	Learned  time.Duration     // the time for which the load is known; 0: none, or none yet
 
-	// Bounds are those that hold with the schedules of the spec, nil without any; they are there without a forecast as well.
+	// Bounds are those that hold with the schedules of the spec, nil without any; they are there
+	// without a forecast as well.
 	Bounds *pipeline.Bounds
 	// ActiveSchedules names the schedules that they are of.
 	ActiveSchedules []string
@@ -78,8 +79,8 @@ func (s *Snapshot) SamplesTooOld(now time.Time) bool {
 	return s.NewestSample.IsZero() || TooOld(s.NewestSample, now, s.StaleAfter)
 }
 
-// Usable returns whether the forecast may be used now, by the clock of whoever reads it: readers do not notice a
-// forecaster that has stopped.
+// Usable reports whether the forecast may be used now, by the clock of the reader: readers do not notice a forecaster
+// that has stopped.
 func (s *Snapshot) Usable(now time.Time) bool {
 	return s.Err == nil && !s.ForecastTooOld(now) && !s.SamplesTooOld(now)
 }
@@ -142,8 +143,8 @@ type Unavailable struct {
 
 func (e *Unavailable) Error() string { return e.Message }
 
-// Combined is the decision of all PredictedMetrics of one target that are not in dry run: the largest number of replicas that any of
-// them desires.
+// Combined is the decision of all PredictedMetrics of one target that are not in dry run: the
+// largest number of replicas that any of them desires.
 type Combined struct {
 	Desired   int
 	DrivenBy  string   // the name of the PredictedMetric that desires it; the first by name of several

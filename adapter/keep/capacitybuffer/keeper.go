@@ -109,9 +109,11 @@ func empty(live client.Object, m *memory, now time.Time) (change client.Object, 
 }
 
 var (
-	descReplicas = prometheus.NewDesc("foresail_capacity_buffer_replicas", "[ALPHA] Spare pods that the CapacityBuffer of a PredictedMetric asks for.",
+	descReplicas = prometheus.NewDesc("foresail_capacity_buffer_replicas",
+		"[ALPHA] Spare pods that the CapacityBuffer of a PredictedMetric asks for.",
 		[]string{"namespace", "predictedmetric"}, nil)
-	descStartup = prometheus.NewDesc("foresail_capacity_buffer_node_startup_time_seconds", "[ALPHA] Time from a pod that waits for a new node until it is scheduled, assumed or measured.", nil, nil)
+	descStartup = prometheus.NewDesc("foresail_capacity_buffer_node_startup_time_seconds",
+		"[ALPHA] Time from a pod that waits for a new node until it is scheduled, assumed or measured.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

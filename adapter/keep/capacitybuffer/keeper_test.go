@@ -42,7 +42,8 @@ var subject = keeptest.Subject{
 		}
 		return nil
 	},
-	Served:   map[string][]string{group + "/v1": {"provisioningrequests"}, group + "/v1beta1": {"provisioningrequests", resource}},
+	Served: map[string][]string{group + "/v1": {"provisioningrequests"}, group +
+		"/v1beta1": {"provisioningrequests", resource}},
 	Forecast: forecast(8, 14),
 	Request: func(s *v1alpha1.PredictedMetricSpec, wanted bool) {
 		s.CapacityBuffer = nil
@@ -123,7 +124,9 @@ func (f fixture) bound(b *pipeline.Bounds) {
 
 // lose has no forecast from now on.
 func (f fixture) lose(reason string) {
-	f.Forecasts("checkout", func(s *snapshot.Snapshot) { s.Err = &snapshot.Unavailable{Reason: snapshot.Stale, Message: reason} })
+	f.Forecasts("checkout", func(s *snapshot.Snapshot) {
+		s.Err = &snapshot.Unavailable{Reason: snapshot.Stale, Message: reason}
+	})
 }
 
 // setConditions does what a node autoscaler does.
@@ -138,7 +141,8 @@ func (f fixture) autoscale(resolved, provisioning metav1.ConditionStatus) {
 	f.Helper()
 	of := func(name string, status metav1.ConditionStatus) map[string]any {
 		return map[string]any{
-			"type": name, "status": string(status), "reason": "OfTheAutoscaler", "message": "its own words", "lastTransitionTime": "2030-01-01T00:00:00Z",
+			"type": name, "status": string(status), "reason": "OfTheAutoscaler", "message": "its own words",
+			"lastTransitionTime": "2030-01-01T00:00:00Z",
 		}
 	}
 	f.setConditions(of(conditionResolved, resolved), of(conditionProvisioning, provisioning))
@@ -191,7 +195,8 @@ func TestCreatesAndSizes(t *testing.T) {
 		f.autoscale(metav1.ConditionTrue, metav1.ConditionTrue)
 		f.Pass()
 		assert.Equal(f, "True SizedByForecast checkout", f.Reports("checkout"))
-		assert.Contains(f, f.Message("checkout"), "3 spare pods: 11 pods are desired in 2m40s, 8 now; a node takes 2m0s to start (assumed")
+		assert.Contains(f, f.Message("checkout"),
+			"3 spare pods: 11 pods are desired in 2m40s, 8 now; a node takes 2m0s to start (assumed")
 		assert.Contains(f, f.Message("checkout"), "Provisioning is True (OfTheAutoscaler)")
 		assert.Equal(f, &v1alpha1.CapacityBufferStatus{
 			Name: "checkout", Replicas: new(int32(3)), DesiredReplicas: new(int32(11)),
@@ -416,7 +421,8 @@ func TestWhatTheNodeAutoscalerSays(t *testing.T) {
 			}
 		}
 		f.setConditions(map[string]any{
-			"type": conditionProvisioning, "status": "False", "reason": reasonRequiresNew, "message": "", "lastTransitionTime": "2030-01-01T00:00:00Z",
+			"type": conditionProvisioning, "status": "False", "reason": reasonRequiresNew, "message": "",
+			"lastTransitionTime": "2030-01-01T00:00:00Z",
 		})
 		f.Pass()
 		assert.Equal(f, "True NodesStarting checkout", f.Reports("checkout"))
@@ -424,7 +430,8 @@ func TestWhatTheNodeAutoscalerSays(t *testing.T) {
 		f.expect(14, 14)
 		f.autoscale(metav1.ConditionTrue, metav1.ConditionFalse)
 		f.PassFor(shrinkPeriod + 4*time.Second)
-		assert.Equal(f, "True SizedByForecast checkout", f.Reports("checkout"), "of no spare pod there is nothing to provision")
+		assert.Equal(f, "True SizedByForecast checkout", f.Reports("checkout"),
+			"of no spare pod there is nothing to provision")
 	})
 }
 
@@ -495,8 +502,10 @@ func TestAnEmptyBufferIsDeletedLater(t *testing.T) {
 		f.Want("checkout", false)
 		f.Pass()
 		assert.Equal(f, "Unknown Removing checkout", f.Reports("checkout"))
-		assert.Equal(f, "spec.capacityBuffer is absent: the CapacityBuffer is empty, and deleted within seconds", f.Message("checkout"))
-		assert.Equal(f, &v1alpha1.CapacityBufferStatus{Name: "checkout", Replicas: new(int32(0))}, f.Metric("checkout").Status.CapacityBuffer)
+		assert.Equal(f, "spec.capacityBuffer is absent: the CapacityBuffer is empty, and deleted within seconds",
+			f.Message("checkout"))
+		assert.Equal(f, &v1alpha1.CapacityBufferStatus{Name: "checkout", Replicas: new(int32(0))},
+			f.Metric("checkout").Status.CapacityBuffer)
 		assert.Zero(f, f.size(), "Karpenter 1.14 releases the nodes of an empty buffer, and not of a deleted one")
 		f.PassFor(emptyPeriod)
 		assert.Equal(f, []string{"patch checkout 0", "delete checkout 0"}, f.wrote())
@@ -533,7 +542,8 @@ func TestMessagesOfTheBuffer(t *testing.T) {
 		assert.Equal(f, rival+": the spare pods of both add up", f.Message("checkout"))
 		f.Change("checkout", func(s *v1alpha1.PredictedMetricSpec) { s.DryRun = true })
 		f.Pass()
-		assert.Equal(f, "spec.dryRun is true: CapacityBuffer checkout is left as it is, with its spare pods", f.Message("checkout"))
+		assert.Equal(f, "spec.dryRun is true: CapacityBuffer checkout is left as it is, with its spare pods",
+			f.Message("checkout"))
 	})
 }
 

@@ -24,7 +24,7 @@ const (
 	assumedStartup = 2 * time.Minute
 	// minStartup and maxStartup bound what is measured. What took longer was no start of a node, but a lack of them.
 	minStartup, maxStartup = 10 * time.Second, 30 * time.Minute
-	// longestBoot is how long after its pod a node is created at the most, and longestBinding how long after the node
+	// longestBoot is how long after its pod a node is created at most, and longestBinding how long after the node
 	// is ready the pod is scheduled, if the pod waited for that node and for nothing else.
 	longestBoot, longestBinding = 10 * time.Minute, time.Minute
 	// quantile is the share of starts that take no longer than the startup time. It is no median: a pod may wait for a

@@ -21,7 +21,7 @@ const (
 	defaultHold = 5 * time.Minute
 )
 
-// sized is the size of a buffer, with what it was computed from. It is a keep.Plan.
+// sized is the size of a buffer, with the inputs of its computation. It is a keep.Plan.
 type sized struct {
 	need
 	name     string
@@ -95,11 +95,11 @@ func (k *Keeper) needOf(pm *v1alpha1.PredictedMetric, now time.Time) *sized {
 	case f.Forecast.NodeForecast.Horizon == 0:
 		s.unknown = "there is no forecast for the time at which a node has started"
 	default:
-		farther := &f.Forecast.NodeForecast
-		s.now, s.then, s.horizon = max(f.Forecast.Target, f.Combined.Desired), farther.Desired, farther.Horizon
+		forNode := &f.Forecast.NodeForecast
+		s.now, s.then, s.horizon = max(f.Forecast.Target, f.Combined.Desired), forNode.Desired, forNode.Horizon
 		s.min, s.max = int(*spec.MinReplicas), limitOf(spec.MaxReplicas, targetMax(pm, f.Bounds), s.now)
-		if farther.WindowNeeded > f.Forecast.Window {
-			s.window = farther.WindowNeeded
+		if forNode.WindowNeeded > f.Forecast.Window {
+			s.window = forNode.WindowNeeded
 		}
 	}
 	return s

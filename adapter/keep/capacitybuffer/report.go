@@ -48,7 +48,7 @@ func (s *sized) explain() string {
 		message += ", and more are not allowed"
 	}
 	if s.window > 0 {
-		message += "; no trend is carried on so far: only what recurs is known"
+		message += "; no trend extends that far: only recurring load is known"
 	}
 	return message
 }

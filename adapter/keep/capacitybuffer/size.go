@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// need is what decides the size of a buffer, in pods.
+// need holds the numbers that decide the size of a buffer, in pods.
 type need struct {
 	now  int // existing pods, or the pods that the forecast requests at once if these are more
 	then int // pods that will be needed when a node that is ordered now has started

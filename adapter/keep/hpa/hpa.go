@@ -24,7 +24,8 @@ func For(pm *v1alpha1.PredictedMetric) (*autoscalingv2.HorizontalPodAutoscaler, 
 	}
 	spec.Default()
 	if spec.MaxReplicas == nil {
-		return nil, &pipeline.FieldError{Field: "spec.maxReplicas", Value: "absent", Accept: "the most replicas that the HPA may set, such as 20"}
+		return nil, &pipeline.FieldError{Field: "spec.maxReplicas", Value: "absent",
+			Accept: "the most replicas that the HPA may set, such as 20"}
 	}
 	fewest, most := spec.WidestBounds()
 	apiVersion, kind := hpaKind.ToAPIVersionAndKind()
@@ -59,9 +60,10 @@ func ReadObjectMetric(hpa *autoscalingv2.HorizontalPodAutoscaler) {
 	hpa.Spec.Metrics = []autoscalingv2.MetricSpec{{
 		Type: autoscalingv2.ObjectMetricSourceType,
 		Object: &autoscalingv2.ObjectMetricSource{
-			DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PredictedMetric", Name: hpa.Name},
-			Metric:          autoscalingv2.MetricIdentifier{Name: external.Metric.Name},
-			Target:          external.Target,
+			DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: v1alpha1.GroupVersion.String(),
+				Kind: "PredictedMetric", Name: hpa.Name},
+			Metric: autoscalingv2.MetricIdentifier{Name: external.Metric.Name},
+			Target: external.Target,
 		},
 	}}
 }

@@ -70,9 +70,12 @@ func TestHPAFollowsTheSpec(t *testing.T) {
 		return *hpa.Spec.Behavior.ScaleDown.StabilizationWindowSeconds
 	}
 	assert.EqualValues(t, 30, window(func(*v1alpha1.PredictedMetricSpec) {}))
-	assert.EqualValues(t, 30, window(func(s *v1alpha1.PredictedMetricSpec) { s.Autoscaler = nil }), "as foresail hpa prints it")
+	assert.EqualValues(t, 30,
+		window(func(s *v1alpha1.PredictedMetricSpec) { s.Autoscaler = nil }), "as foresail hpa prints it")
 	assert.EqualValues(t, 120, window(func(s *v1alpha1.PredictedMetricSpec) { s.Holt = &v1alpha1.Holt{} }))
-	assert.EqualValues(t, 0, window(func(s *v1alpha1.PredictedMetricSpec) { s.Autoscaler.ScaleDownStabilizationSeconds = new(int32(0)) }))
+	assert.EqualValues(t, 0, window(func(s *v1alpha1.PredictedMetricSpec) {
+		s.Autoscaler.ScaleDownStabilizationSeconds = new(int32(0))
+	}))
 
 	zero := metric("m", "checkout")
 	zero.Spec.MinReplicas = new(int32(0))

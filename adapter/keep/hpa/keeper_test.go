@@ -66,13 +66,15 @@ func foreign(name, target string) client.Object {
 	return &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("of-" + name)},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target}, MaxReplicas: 3,
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target},
+			MaxReplicas:    3,
 		},
 	}
 }
 
 func newScaledObject(name, target string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scaleTargetRef": map[string]any{"name": target}}}}
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"scaleTargetRef": map[string]any{"name": target}}}}
 	o.SetGroupVersionKind(scaledObjectKind)
 	o.SetNamespace("shop")
 	o.SetName(name)
@@ -139,16 +141,19 @@ func TestAnHPANeedsAMaximum(t *testing.T) {
 }
 
 func TestScaledObjectsHaveTheirTargets(t *testing.T) {
-	subject.Play(t, []client.Object{subject.Checkout(), newScaledObject("checkout-keda", "checkout")}, func(f *keeptest.Fixture) {
-		f.Lead()
-		f.Pass()
-		assert.Equal(f, "False TargetHasAnotherAutoscaler", f.Reports("checkout"))
-		assert.Equal(f, "ScaledObject checkout-keda scales Deployment checkout too: a second HorizontalPodAutoscaler is not created", f.Message("checkout"))
-		require.NoError(f, f.Client.Delete(f.Context(), newScaledObject("checkout-keda", "checkout")))
-		f.PassFor(scaledObjectPeriod)
-		f.Pass()
-		assert.Equal(f, "True AsRecommended checkout", f.Reports("checkout"))
-	})
+	subject.Play(t, []client.Object{subject.Checkout(), newScaledObject("checkout-keda", "checkout")},
+		func(f *keeptest.Fixture) {
+			f.Lead()
+			f.Pass()
+			assert.Equal(f, "False TargetHasAnotherAutoscaler", f.Reports("checkout"))
+			assert.Equal(
+				f, "ScaledObject checkout-keda scales Deployment checkout too: a second HorizontalPodAutoscaler is not created",
+				f.Message("checkout"))
+			require.NoError(f, f.Client.Delete(f.Context(), newScaledObject("checkout-keda", "checkout")))
+			f.PassFor(scaledObjectPeriod)
+			f.Pass()
+			assert.Equal(f, "True AsRecommended checkout", f.Reports("checkout"))
+		})
 }
 
 func TestScaledObjectsThatCannotBeListedHoldNothingUp(t *testing.T) {

@@ -99,7 +99,8 @@ func (s *scaledObjects) listNamespace(ctx context.Context, namespace string, fou
 	var page unstructured.UnstructuredList
 	page.SetGroupVersionKind(scaledObjectKind)
 	for {
-		err := s.client.List(ctx, &page, client.InNamespace(namespace), client.Limit(scaledObjectPage), client.Continue(page.GetContinue()))
+		err := s.client.List(ctx, &page, client.InNamespace(namespace), client.Limit(scaledObjectPage),
+			client.Continue(page.GetContinue()))
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 			return nil
 		}
@@ -124,8 +125,8 @@ func scaledObjectOf(o *unstructured.Unstructured) scaledObject {
 	return scaledObject{o.GetName(), maximum}
 }
 
-// targetOfScaledObject returns the target of a ScaledObject with KEDA's defaults, which also hold for a field that is no
-// string.
+// targetOfScaledObject returns the target of a ScaledObject with KEDA's defaults, which also hold
+// for a field that is no string.
 func targetOfScaledObject(o *unstructured.Unstructured) keep.Target {
 	field := func(name, otherwise string) string {
 		value, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", name)

@@ -31,7 +31,8 @@ func TestMaximumOfAScaledObjectIsCompared(t *testing.T) {
 		assert.Equal(f, "ScaledObject checkout-keda has maxReplicaCount 100, this PredictedMetric maxReplicas 20: predicted_replicas and the status end at the latter; set both alike",
 			c.Message)
 
-		require.NoError(f, f.Client.Patch(f.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"maxReplicaCount":20}}`))))
+		require.NoError(f, f.Client.Patch(f.Context(), o,
+			client.RawPatch(types.MergePatchType, []byte(`{"spec":{"maxReplicaCount":20}}`))))
 		f.PassFor(scaledObjectPeriod)
 		c = maximum()
 		require.NotNil(f, c)
@@ -58,6 +59,7 @@ func TestMaximumOfAScaledObjectIsCompared(t *testing.T) {
 		require.NotNil(f, maximum())
 		f.Lead()
 		f.WriteStatus()
-		assert.NotNil(f, meta.FindStatusCondition(f.Metric("checkout").Status.Conditions, v1alpha1.ConditionMaxReplicasMatch), "a new leader knows nothing yet")
+		assert.NotNil(f, meta.FindStatusCondition(f.Metric("checkout").Status.Conditions, v1alpha1.ConditionMaxReplicasMatch),
+			"a new leader knows nothing yet")
 	})
 }

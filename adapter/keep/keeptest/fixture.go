@@ -102,7 +102,8 @@ func (s Subject) Play(t *testing.T, objects []client.Object, test func(*Fixture)
 		scheme := runtime.NewScheme()
 		require.NoError(t, errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), s.AddToScheme(scheme)))
 		ctx, cancel := context.WithCancel(t.Context())
-		f := &Fixture{T: t, Subject: s, ctx: ctx, stop: func() {}, listed: map[string]bool{}, served: map[string][]string{}, forecasts: map[string]snapshot.Snapshot{}}
+		f := &Fixture{T: t, Subject: s, ctx: ctx, stop: func() {}, listed: map[string]bool{}, served: map[string][]string{},
+			forecasts: map[string]snapshot.Snapshot{}}
 		maps.Copy(f.served, s.Served)
 		f.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 			WithStatusSubresource(&v1alpha1.PredictedMetric{}).Build(), f.intercepted())
@@ -134,7 +135,8 @@ func (f *Fixture) intercepted() interceptor.Funcs {
 			}
 			return c.Create(ctx, o, opts...)
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			if len(opts) > 0 {
 				if err := write("patch", o, nil); err != nil {
 					return err
@@ -190,7 +192,8 @@ func (f *Fixture) Serve(groupVersion string, resources ...string) {
 }
 
 // ServerResourcesForGroupVersionWithContext implements keep.Discovery.
-func (f *Fixture) ServerResourcesForGroupVersionWithContext(_ context.Context, groupVersion string) (*metav1.APIResourceList, error) {
+func (f *Fixture) ServerResourcesForGroupVersionWithContext(_ context.Context,
+	groupVersion string) (*metav1.APIResourceList, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.requests = append(f.requests, "discover "+groupVersion)
@@ -234,7 +237,8 @@ func (f *Fixture) Lead() {
 	f.stop = cancel
 	run := func(part func(context.Context)) { f.running.Go(func() { part(ctx) }) }
 	f.Keeper = f.New(run, keep.Options{
-		Metrics: Metrics(f, f.Client), Client: f.Client, Discovery: f, Forecasts: f, Events: f.recorder, Namespaces: f.Namespaces,
+		Metrics: Metrics(f, f.Client), Client: f.Client, Discovery: f, Forecasts: f,
+		Events: f.recorder, Namespaces: f.Namespaces,
 		Registerer: prometheus.NewRegistry(), Now: time.Now,
 	})
 	run(func(ctx context.Context) { assert.NoError(f, f.Keeper.Start(ctx)) })

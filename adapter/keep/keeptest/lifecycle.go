@@ -123,7 +123,8 @@ func testKilledBetweenAnyTwoSteps(t *testing.T, s Subject) {
 			} // else it must go before the status has it
 			f.Want("checkout", false)
 			f.Lead()
-			for deadline := time.Now().Add(f.DrainTime + time.Minute); f.Find("checkout") != nil && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(f.DrainTime + time.Minute); f.Find("checkout") != nil &&
+				time.Now().Before(deadline); {
 				f.Check()
 			}
 			require.Nil(f, f.Find("checkout"))

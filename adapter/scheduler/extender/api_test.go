@@ -41,7 +41,8 @@ func (c *churn) step(ctx context.Context) error {
 		_, err := pods.Create(ctx, p, metav1.CreateOptions{})
 		return err
 	case 5, 6, 7:
-		return pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}, metav1.CreateOptions{})
+		return pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod},
+			Target: corev1.ObjectReference{Kind: "Node", Name: node}}, metav1.CreateOptions{})
 	case 8:
 		return pods.Delete(ctx, pod, now)
 	default:
@@ -88,7 +89,8 @@ func TestTotalsOnARealAPI(t *testing.T) {
 		}
 	}
 	change(60)
-	e, err := New(Options{Client: api.Client(), Forecasts: newTold(), RemovalMark: removalMark, Rules: DefaultRules(), Registry: prometheus.NewRegistry()})
+	e, err := New(Options{Client: api.Client(), Forecasts: newTold(), RemovalMark: removalMark, Rules: DefaultRules(),
+		Registry: prometheus.NewRegistry()})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

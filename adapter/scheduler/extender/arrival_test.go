@@ -92,14 +92,16 @@ func TestRequestsWaitForTheirPod(t *testing.T) {
 			synctest.Wait()
 			return pod
 		}},
-		"the watch is a little late": {waits: 5 * time.Millisecond, known: true, setUp: func(_ *testing.T, l *lateWatch) *corev1.Pod {
-			pod := boundNow("p", "")
-			after(l, 5*time.Millisecond, pod)
-			return pod
-		}},
-		"the watch is silent": {waits: watchPatience, known: true, reads: 1, setUp: func(t *testing.T, l *lateWatch) *corev1.Pod {
-			return l.create(t, boundNow("p", ""))
-		}},
+		"the watch is a little late": {waits: 5 * time.Millisecond, known: true,
+			setUp: func(_ *testing.T, l *lateWatch) *corev1.Pod {
+				pod := boundNow("p", "")
+				after(l, 5*time.Millisecond, pod)
+				return pod
+			}},
+		"the watch is silent": {waits: watchPatience, known: true, reads: 1,
+			setUp: func(t *testing.T, l *lateWatch) *corev1.Pod {
+				return l.create(t, boundNow("p", ""))
+			}},
 		"there is no such pod": {waits: watchPatience, reads: 1, setUp: func(*testing.T, *lateWatch) *corev1.Pod {
 			return boundNow("p", "")
 		}},
@@ -108,9 +110,10 @@ func TestRequestsWaitForTheirPod(t *testing.T) {
 			pod.UID = "another"
 			return pod
 		}},
-		"it is bound, and the watch silent": {waits: watchPatience, reads: 1, setUp: func(t *testing.T, l *lateWatch) *corev1.Pod {
-			return l.create(t, boundNow("p", "n"))
-		}},
+		"it is bound, and the watch silent": {waits: watchPatience, reads: 1,
+			setUp: func(t *testing.T, l *lateWatch) *corev1.Pod {
+				return l.create(t, boundNow("p", "n"))
+			}},
 		"it has ended": {waits: watchPatience, reads: 1, setUp: func(t *testing.T, l *lateWatch) *corev1.Pod {
 			pod := boundNow("p", "")
 			pod.Status.Phase = corev1.PodFailed
@@ -120,16 +123,18 @@ func TestRequestsWaitForTheirPod(t *testing.T) {
 			l.fails = broken
 			return l.create(t, boundNow("p", ""))
 		}},
-		"a read hangs, and the watch is late": {waits: 60 * time.Millisecond, known: true, reads: 1, setUp: func(_ *testing.T, l *lateWatch) *corev1.Pod {
-			pod := boundNow("p", "")
-			l.fails = hangs
-			after(l, 60*time.Millisecond, pod)
-			return pod
-		}},
-		"a read hangs, and the watch is silent": {waits: arrivalTimeout, reads: 1, setUp: func(t *testing.T, l *lateWatch) *corev1.Pod {
-			l.fails = hangs
-			return l.create(t, boundNow("p", ""))
-		}},
+		"a read hangs, and the watch is late": {waits: 60 * time.Millisecond, known: true, reads: 1,
+			setUp: func(_ *testing.T, l *lateWatch) *corev1.Pod {
+				pod := boundNow("p", "")
+				l.fails = hangs
+				after(l, 60*time.Millisecond, pod)
+				return pod
+			}},
+		"a read hangs, and the watch is silent": {waits: arrivalTimeout, reads: 1,
+			setUp: func(t *testing.T, l *lateWatch) *corev1.Pod {
+				l.fails = hangs
+				return l.create(t, boundNow("p", ""))
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -178,7 +183,7 @@ func TestPodsCountBeforeTheWatchHasThem(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, boundEstimate().plus(use{7, 8}), n.assumed.load(), "another is gone")
 		pass(testRules().AssumeTimeout + Period)
-		assert.Equal(t, boundEstimate(), n.assumed.load(), "nobody has heard of the third again")
+		assert.Equal(t, boundEstimate(), n.assumed.load(), "no one has heard of the third again")
 		assert.Empty(t, l.assumed.read)
 		l.assume(pods[2].UID, n, use{5, 6}, use{7, 8})
 		assert.Equal(t, boundEstimate(), n.assumed.load())
@@ -205,7 +210,7 @@ func TestPodsThatEndWhileTheyAreReadDoNotCount(t *testing.T) {
 	assert.Empty(t, l.read, "a clock that is set back does not extend its life")
 }
 
-// Whoever asks about pods that do not exist cannot have the API server asked all the time.
+// A user who asks about pods that do not exist cannot have the API server asked all the time.
 func TestReadsOfPodsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateWatch(t)
@@ -213,7 +218,7 @@ func TestReadsOfPodsAreBounded(t *testing.T) {
 		pass(2 * time.Second)
 		asked := func(requests int) {
 			for range requests {
-				go l.await(t.Context(), boundNow("nobody", ""))
+				go l.await(t.Context(), boundNow("unknown", ""))
 			}
 			pass(watchPatience)
 		}

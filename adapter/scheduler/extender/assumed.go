@@ -36,7 +36,8 @@ const (
 	// arrivalLife is the time that a node counts as busy after a pod was bound to it or started on it. Forecasts follow
 	// within it.
 	arrivalLife = 5 * time.Minute
-	// rampUpTime is the time that a pod takes after its start to reach its usual use. A sample of one moment includes less before.
+	// rampUpTime is the time that a pod takes after its start to reach its usual use. A sample of one
+	// moment includes less before.
 	rampUpTime = 30 * time.Second
 )
 
@@ -77,7 +78,7 @@ type recentPod struct {
 	counted  use // the part of the estimate that slot.assumed includes
 }
 
-// most returns the estimate, capped at what the node can allocate.
+// most returns the estimate, capped at the allocatable amount of the node.
 func (e *recentPod) most() use { return e.estimate.within(e.slot.allocatable.load()) }
 
 // count sets how much of the estimate the node's total includes.
@@ -93,7 +94,7 @@ type assumedPod struct {
 	requests, estimate use
 }
 
-// newAssumedPod caps the amounts at what the node can allocate, and raises negative ones to 0.
+// newAssumedPod caps the amounts at the allocatable ones of the node, and raises negative ones to 0.
 func newAssumedPod(n *node, requests, estimate use, since time.Time) *assumedPod {
 	return &assumedPod{
 		slot: n.slot, since: since,

@@ -11,7 +11,8 @@ import (
 
 // sampled is what is known of a node whose newest samples were taken then.
 func sampled(at time.Time, window time.Duration) map[string]snapshot.NodeLoad {
-	return map[string]snapshot.NodeLoad{"n": {CPU: snapshot.Use{Sampled: at, Window: window}, Memory: snapshot.Use{Sampled: at}}}
+	return map[string]snapshot.NodeLoad{"n": {CPU: snapshot.Use{Sampled: at, Window: window},
+		Memory: snapshot.Use{Sampled: at}}}
 }
 
 func TestUnseen(t *testing.T) {
@@ -76,7 +77,7 @@ func TestBoundPodsFadeAsSamplesIncludeThem(t *testing.T) {
 
 	l.update(id, use{800, 600}, started)
 	l.recount(at, nil)
-	assert.Equal(t, use{800, 600}, s.assumed.load(), "nobody samples")
+	assert.Equal(t, use{800, 600}, s.assumed.load(), "no one samples")
 	l.recount(at, sampled(started.Add(-time.Second), time.Minute))
 	assert.Equal(t, use{800, 600}, s.assumed.load(), "the sample is older")
 	l.recount(at, sampled(started.Add(15*time.Second), time.Minute))
@@ -95,7 +96,7 @@ func TestBoundPodsFadeAsSamplesIncludeThem(t *testing.T) {
 	l.recount(noon.Add(arrivalLife), nil)
 	assert.NotEmpty(t, l.busy(started.Add(arrivalLife-1)))
 	assert.Empty(t, l.busy(started.Add(arrivalLife)), "it is no new one any more")
-	assert.Equal(t, use{400, 600}, s.assumed.load(), "but counts while nobody samples")
+	assert.Equal(t, use{400, 600}, s.assumed.load(), "but counts while no one samples")
 	l.recount(noon.Add(assumedLife), nil)
 	assert.Empty(t, l.busy(noon.Add(assumedLife)))
 	assert.Empty(t, l.bound)
@@ -209,7 +210,7 @@ func TestAssumedPods(t *testing.T) {
 			l.assume(id, at(a, 0))
 			counts("", use{}, use{}, use{}, use{})
 		},
-		"one is that nobody knows": func() {
+		"one is that no one knows": func() {
 			l.assume(idOf("other"), at(b, 0))
 			counts("", estimate, use{}, requests, use{})
 		},

@@ -25,21 +25,31 @@ import (
 func realPod(i int) *corev1.Pod {
 	yes, seconds := true, int64(300)
 	env := func(name string) corev1.EnvVar {
-		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "checkout-secrets"}, Key: name}}}
+		return corev1.EnvVar{Name: name,
+			ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "checkout-secrets"}, Key: name}}}
 	}
-	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromString("http"), Scheme: "HTTP"}}, PeriodSeconds: 5, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
+	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready",
+		Port: intstr.FromString("http"), Scheme: "HTTP"}}, PeriodSeconds: 5, TimeoutSeconds: 1,
+		SuccessThreshold: 1, FailureThreshold: 3}
 	container := func(name string) corev1.Container {
 		return corev1.Container{
-			Name: name, Image: "registry.example.com/shop/" + name + ":v2.14.3@sha256:8f3a6c0c1a4b9e7a1a3d0b5f6c2e9d8b7a6f5e4d3c2b1a09f8e7d6c5b4a39281",
-			Args:  []string{"--listen=:8080", "--log-format=json", "--upstream=http://payments.shop.svc:8080"},
-			Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: "TCP"}, {Name: "metrics", ContainerPort: 9090, Protocol: "TCP"}},
-			Env:   []corev1.EnvVar{{Name: "GOMAXPROCS", Value: "2"}, env("DATABASE_URL"), env("QUEUE_TOKEN"), env("SESSION_KEY")},
+			Name: name, Image: "registry.example.com/shop/" + name +
+				":v2.14.3@sha256:8f3a6c0c1a4b9e7a1a3d0b5f6c2e9d8b7a6f5e4d3c2b1a09f8e7d6c5b4a39281",
+			Args: []string{"--listen=:8080", "--log-format=json", "--upstream=http://payments.shop.svc:8080"},
+			Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: "TCP"},
+				{Name: "metrics", ContainerPort: 9090, Protocol: "TCP"}},
+			Env: []corev1.EnvVar{{Name: "GOMAXPROCS", Value: "2"}, env("DATABASE_URL"),
+				env("QUEUE_TOKEN"), env("SESSION_KEY")},
 			Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("256Mi")},
-				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"),
+					corev1.ResourceMemory: resource.MustParse("256Mi")},
+				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
 			},
-			VolumeMounts:   []corev1.VolumeMount{{Name: "kube-api-access-x7k2p", ReadOnly: true, MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}, {Name: "config", MountPath: "/etc/checkout"}},
-			ReadinessProbe: probe, LivenessProbe: probe, TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: "File", ImagePullPolicy: "IfNotPresent",
+			VolumeMounts: []corev1.VolumeMount{{Name: "kube-api-access-x7k2p", ReadOnly: true,
+				MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}, {Name: "config", MountPath: "/etc/checkout"}},
+			ReadinessProbe: probe, LivenessProbe: probe, TerminationMessagePath: "/dev/termination-log",
+			TerminationMessagePolicy: "File", ImagePullPolicy: "IfNotPresent",
 			SecurityContext: &corev1.SecurityContext{RunAsNonRoot: &yes, ReadOnlyRootFilesystem: &yes},
 		}
 	}
@@ -47,27 +57,35 @@ func realPod(i int) *corev1.Pod {
 	labels := map[string]string{"app": "checkout", "team": "payments", "version": "v2", "pod-template-hash": "7c9d6f8b5"}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: fmt.Sprintf("checkout-7c9d6f8b5-%05d", i), GenerateName: "checkout-7c9d6f8b5-", UID: types.UID(fmt.Sprintf("9b1d2c3e-0f4a-4b5c-8d6e-%012d", i)),
+			Namespace: "shop", Name: fmt.Sprintf("checkout-7c9d6f8b5-%05d", i), GenerateName: "checkout-7c9d6f8b5-",
+			UID:             types.UID(fmt.Sprintf("9b1d2c3e-0f4a-4b5c-8d6e-%012d", i)),
 			ResourceVersion: "81237123", CreationTimestamp: metav1.NewTime(epoch.Add(-time.Second)), Labels: labels,
-			Annotations:     map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "9090"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "checkout-7c9d6f8b5", UID: "5a8b0f0e-8b0e-4a8e-9d0c-2f6c1d1f7a10", Controller: &yes, BlockOwnerDeletion: &yes}},
-			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Operation: "Update", APIVersion: "v1", Time: &metav1.Time{Time: epoch}, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}},
+			Annotations: map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "9090"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "checkout-7c9d6f8b5",
+				UID: "5a8b0f0e-8b0e-4a8e-9d0c-2f6c1d1f7a10", Controller: &yes, BlockOwnerDeletion: &yes}},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Operation: "Update",
+				APIVersion: "v1", Time: &metav1.Time{Time: epoch}, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}},
 		},
 		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{container("checkout")}, RestartPolicy: "Always", DNSPolicy: "ClusterFirst", SchedulerName: "default-scheduler", ServiceAccountName: "checkout",
+			Containers: []corev1.Container{container("checkout")}, RestartPolicy: "Always", DNSPolicy: "ClusterFirst",
+			SchedulerName: "default-scheduler", ServiceAccountName: "checkout",
 			TerminationGracePeriodSeconds: &seconds, EnableServiceLinks: &yes, SecurityContext: &corev1.PodSecurityContext{},
 			Volumes: []corev1.Volume{
-				{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "checkout"}}}},
-				{Name: "kube-api-access-x7k2p", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-					{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: &seconds}},
-					{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}, Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}}},
-				}}}},
+				{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "checkout"}}}},
+				{Name: "kube-api-access-x7k2p",
+					VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+						{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: &seconds}},
+						{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{
+							Name: "kube-root-ca.crt"}, Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}}},
+					}}}},
 			},
 			Tolerations: []corev1.Toleration{
 				{Key: "node.kubernetes.io/not-ready", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: &seconds},
 				{Key: "node.kubernetes.io/unreachable", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: &seconds},
 			},
-			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone", WhenUnsatisfiable: "ScheduleAnyway", LabelSelector: &metav1.LabelSelector{MatchLabels: labels}}},
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone",
+				WhenUnsatisfiable: "ScheduleAnyway", LabelSelector: &metav1.LabelSelector{MatchLabels: labels}}},
 		},
 		Status: corev1.PodStatus{Phase: "Pending", QOSClass: "Burstable"},
 	}
@@ -113,7 +131,8 @@ func BenchmarkHandler(b *testing.B) {
 						b.Fatal(w.code)
 					}
 				}
-				b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(len(took)), "cpu-µs") // of a core, also if others use it
+				// of a core, also if others use it
+				b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(len(took)), "cpu-µs")
 				slices.Sort(took)
 				b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
 				b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")

@@ -16,8 +16,9 @@ import (
 	"github.com/foresail/foresail/internal/objectcache"
 )
 
-// trusted is the time for which snapshots are still made after the API was last in touch. Requests are answered from the
-// last one for another maxSnapshotAge. API servers restart faster, where there are several.
+// trusted is the time for which snapshots are still made after the API was last in touch. Requests
+// are answered from the last one for another maxSnapshotAge. API servers restart faster, where
+// there are several.
 const trusted = 10 * time.Second
 
 // cluster caches nodes and pods, and keeps the totals of each node.

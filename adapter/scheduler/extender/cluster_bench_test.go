@@ -23,16 +23,19 @@ const (
 	mostPods  = 150_000
 )
 
-// realistic is a pod as the API server would send it, bound at a time, with what nobody here needs.
+// realistic is a pod as the API server would send it, bound at a time, with what no one here needs.
 func realistic(i int, bound time.Time) *corev1.Pod {
 	p := boundPod(fmt.Sprintf("app-%d-6d4cf56db6-%05d", i%300, i), fmt.Sprintf("n-%05d", i%mostNodes))
 	p.UID = types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i))
 	p.CreationTimestamp = metav1.NewTime(bound)
-	p.Status.Conditions = []corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, bound), since(corev1.PodReady, corev1.ConditionTrue, bound)}
+	p.Status.Conditions = []corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, bound),
+		since(corev1.PodReady, corev1.ConditionTrue, bound)}
 	for j := range 20 {
-		p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprintf("NAME_%d", j), Value: fmt.Sprintf("value-%d-%d", i, j)})
+		p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env,
+			corev1.EnvVar{Name: fmt.Sprintf("NAME_%d", j), Value: fmt.Sprintf("value-%d-%d", i, j)})
 	}
-	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 2000))}}
+	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet",
+		FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 2000))}}
 	return p
 }
 
@@ -50,7 +53,8 @@ func large(b *testing.B) *Extender {
 	f := newTold()
 	loads := &snapshot.NodeLoads{Nodes: map[string]snapshot.NodeLoad{}}
 	e, err := New(Options{
-		Client: fake.NewClientset(), Forecasts: f, RemovalMark: removalMark, Rules: DefaultRules(), Now: always(noon), Registry: prometheus.NewRegistry(),
+		Client: fake.NewClientset(), Forecasts: f, RemovalMark: removalMark, Rules: DefaultRules(), Now: always(noon),
+		Registry: prometheus.NewRegistry(),
 	})
 	require.NoError(b, err)
 	var nodes []any
@@ -88,8 +92,8 @@ func BenchmarkPodsHeld(b *testing.B) {
 	}
 }
 
-// BenchmarkPodEvents is what each event of a pod costs: one of a pod that was bound long ago, and the binding of another
-// with its end.
+// BenchmarkPodEvents is what each event of a pod costs: one of a pod that was bound long ago, and
+// the binding of another with its end.
 func BenchmarkPodEvents(b *testing.B) {
 	for name, change := range map[string]func(e *Extender, p *corev1.Pod) error{
 		"updated": func(e *Extender, p *corev1.Pod) error { return e.cluster.pods.Update(p) },

@@ -33,8 +33,10 @@ func someNode(name string, uid types.UID) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))},
 		Status: corev1.NodeStatus{
-			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3900m"), corev1.ResourceMemory: resource.MustParse("15Gi")},
-			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-30 * time.Minute))}},
+			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3900m"),
+				corev1.ResourceMemory: resource.MustParse("15Gi")},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+				LastTransitionTime: metav1.NewTime(noon.Add(-30 * time.Minute))}},
 		},
 	}
 }
@@ -42,7 +44,8 @@ func someNode(name string, uid types.UID) *corev1.Node {
 // boundPod requests one core and 100 MiB, and is bound since noon.
 func boundPod(name, node string) *corev1.Pod {
 	p := podOf(declared("a", "1", "", "100Mi", ""))
-	p.Name, p.UID, p.CreationTimestamp, p.Spec.NodeName = name, types.UID("uid-of-"+name), metav1.NewTime(noon.Add(-time.Second)), node
+	p.Name, p.UID, p.CreationTimestamp, p.Spec.NodeName = name, types.UID("uid-of-"+name),
+		metav1.NewTime(noon.Add(-time.Second)), node
 	p.Status.Conditions = []corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, noon)}
 	return p
 }
@@ -68,8 +71,9 @@ func TestNodesInTheCache(t *testing.T) {
 	require.NoError(t, c.nodes.Add(someNode("n", "1")))
 	got := c.at(t, "n")
 	assert.Equal(t, node{
-		slot: got.slot, name: "n", allocatable: use{3900, 15 << 30}, created: noon.Add(-time.Hour), readySince: noon.Add(-30 * time.Minute),
-		terms: &terms{labels: map[string]string{}},
+		slot: got.slot, name: "n", allocatable: use{3900, 15 << 30}, created: noon.Add(-time.Hour),
+		readySince: noon.Add(-30 * time.Minute),
+		terms:      &terms{labels: map[string]string{}},
 	}, *got)
 
 	marked := someNode("n", "1")
@@ -101,11 +105,13 @@ func TestTaintsOfNodes(t *testing.T) {
 		spec corev1.NodeSpec
 		want []corev1.Taint
 	}{
-		"any":              {corev1.NodeSpec{}, nil},
-		"those that bear":  {corev1.NodeSpec{Taints: []corev1.Taint{taint("a", "NoSchedule"), taint("b", "NoExecute")}}, []corev1.Taint{taint("a", "NoSchedule"), taint("b", "NoExecute")}},
-		"rather not":       {corev1.NodeSpec{Taints: []corev1.Taint{taint("a", "PreferNoSchedule")}}, nil},
-		"cordoned, so far": {corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{taint("a", "NoSchedule")}}, []corev1.Taint{taint("a", "NoSchedule"), closed}},
-		"cordoned":         {corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{closed}}, []corev1.Taint{closed}},
+		"any": {corev1.NodeSpec{}, nil},
+		"those that bear": {corev1.NodeSpec{Taints: []corev1.Taint{taint("a", "NoSchedule"), taint("b", "NoExecute")}},
+			[]corev1.Taint{taint("a", "NoSchedule"), taint("b", "NoExecute")}},
+		"rather not": {corev1.NodeSpec{Taints: []corev1.Taint{taint("a", "PreferNoSchedule")}}, nil},
+		"cordoned, so far": {corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{taint("a", "NoSchedule")}},
+			[]corev1.Taint{taint("a", "NoSchedule"), closed}},
+		"cordoned": {corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{closed}}, []corev1.Taint{closed}},
 	} {
 		n := someNode("n", "1")
 		n.Spec, n.Labels = test.spec, map[string]string{"zone": "a"}
@@ -118,8 +124,10 @@ func TestTaintsOfNodes(t *testing.T) {
 		assert.Equal(t, map[string]string{"zone": "a"}, got.labels, name)
 	}
 	one, other := someNode("n", "1"), someNode("m", "2")
-	one.Labels, other.Labels = map[string]string{"zone": strings.Clone("eu-central-1")}, map[string]string{"zone": strings.Clone("eu-central-1")}
-	assert.Same(t, unsafe.StringData(termsOf(one).labels["zone"]), unsafe.StringData(termsOf(other).labels["zone"]), "they share what is the same")
+	one.Labels, other.Labels = map[string]string{"zone": strings.Clone("eu-central-1")},
+		map[string]string{"zone": strings.Clone("eu-central-1")}
+	assert.Same(t, unsafe.StringData(termsOf(one).labels["zone"]), unsafe.StringData(termsOf(other).labels["zone"]),
+		"they share what is the same")
 }
 
 func TestUnknownUntilListed(t *testing.T) {
@@ -200,7 +208,7 @@ func TestAssumesOnlyPendingPods(t *testing.T) {
 		defer c.assumed.forget(idOf("uid-of-p"))
 		return s.assumed.load()
 	}
-	assert.Equal(t, use{}, asked(), "nobody knows it")
+	assert.Equal(t, use{}, asked(), "no one knows it")
 	require.NoError(t, c.pods.Add(boundPod("p", "")))
 	assert.Equal(t, use{1, 1}, asked())
 	require.NoError(t, c.pods.Update(boundPod("p", "n")))
@@ -227,7 +235,7 @@ func TestBoundPodsAreCappedAtAllocatable(t *testing.T) {
 	assert.Equal(t, use{3900, 15 << 30}, c.at(t, "n").assumed.load())
 }
 
-// A pod without a time at which it was bound is not bound anew by each of its updates.
+// A pod without a time at which it was bound is not bound again by each of its updates.
 func TestPodsAreBoundOnce(t *testing.T) {
 	at := noon
 	c := listed(t, func() time.Time { return at })

@@ -26,18 +26,23 @@ func fullPod() *corev1.Pod {
 		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "In", Values: []string{"a", "b"}}},
 		}}}},
-		PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname"}}},
+		PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname"}}},
 	}
 	sidecar := *p.Spec.Containers[0].DeepCopy()
 	sidecar.Name, sidecar.RestartPolicy = "sidecar", &always
 	p.Spec.InitContainers = []corev1.Container{sidecar}
 	p.Spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("30m")}
-	p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("3Gi")}}
+	p.Spec.Resources = &corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("3Gi")}}
 	p.Status.NominatedNodeName = "node-3"
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/9 nodes are available", LastTransitionTime: metav1.NewTime(epoch)}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: "Unschedulable", Message: "0/9 nodes are available", LastTransitionTime: metav1.NewTime(epoch)}}
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: "checkout", Image: "checkout", AllocatedResources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
-		Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}},
+		Name: "checkout", Image: "checkout",
+		AllocatedResources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+		Resources: &corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}},
 	}}
 	return p
 }
@@ -112,16 +117,18 @@ func TestDecodesUnusualJSON(t *testing.T) {
 
 func TestRejectsOtherBodies(t *testing.T) {
 	for name, test := range map[string]struct{ body, want string }{
-		"nothing":        {"", "unexpected end of JSON input"},
-		"an empty one":   {"{}", "has no Pod"},
-		"null":           {"null", "has no Pod"},
-		"a pod of null":  {`{"Pod":null,"NodeNames":["a"]}`, "has no Pod"},
-		"nodes":          {`{"Pod":{},"Nodes":{"items":[{"metadata":{"name":"a"}}]},"NodeNames":null}`, "nodeCacheCapable: true"},
-		"no names":       {`{"Pod":{}}`, "nodeCacheCapable: true"},
-		"cut off":        {`{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a"`, "unexpected end of JSON input"},
-		"more after it":  {`{"Pod":{},"NodeNames":["a"]}}`, "invalid character '}'"},
-		"a name of 1":    {`{"Pod":{},"NodeNames":[1]}`, "cannot unmarshal number"},
-		"a wrong amount": {`{"Pod":{"spec":{"containers":[{"resources":{"requests":{"cpu":"much"}}}]}},"NodeNames":["a"]}`, "quantities must match"},
+		"nothing":       {"", "unexpected end of JSON input"},
+		"an empty one":  {"{}", "has no Pod"},
+		"null":          {"null", "has no Pod"},
+		"a pod of null": {`{"Pod":null,"NodeNames":["a"]}`, "has no Pod"},
+		"nodes": {`{"Pod":{},"Nodes":{"items":[{"metadata":{"name":"a"}}]},"NodeNames":null}`,
+			"nodeCacheCapable: true"},
+		"no names":      {`{"Pod":{}}`, "nodeCacheCapable: true"},
+		"cut off":       {`{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a"`, "unexpected end of JSON input"},
+		"more after it": {`{"Pod":{},"NodeNames":["a"]}}`, "invalid character '}'"},
+		"a name of 1":   {`{"Pod":{},"NodeNames":[1]}`, "cannot unmarshal number"},
+		"a wrong amount": {`{"Pod":{"spec":{"containers":[{"resources":{"requests":{"cpu":"much"}}}]}},"NodeNames":["a"]}`,
+			"quantities must match"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := decode([]byte(test.body), plenty)
@@ -150,20 +157,26 @@ func TestRejectsMoreThanAnyClusterHas(t *testing.T) {
 		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
 	}
 	for name, test := range map[string]struct{ pod, names, want string }{
-		"names":               {`{}`, list(`"a"`, plenty), ""},
-		"too many names":      {`{}`, list(`"a"`, plenty+1), "names 1001 nodes: want 1000 or fewer"},
-		"a long name":         {`{}`, `["` + long(253) + `"]`, ""},
-		"a name too long":     {`{}`, `["` + long(254) + `"]`, "the name of a node has 254 bytes: want 253 or fewer"},
-		"a pod's":             {`{"metadata":{"name":"` + long(254) + `"}}`, `["a"]`, "the name of the Pod has 254 bytes"},
-		"its namespace":       {`{"metadata":{"namespace":"` + long(254) + `"}}`, `["a"]`, "the namespace of the Pod has 254 bytes"},
-		"a long UID":          {`{"metadata":{"uid":"` + long(128) + `"}}`, `["a"]`, ""},
-		"a UID too long":      {`{"metadata":{"uid":"` + long(129) + `"}}`, `["a"]`, "the UID of the Pod has 129 bytes: want 128 or fewer"},
-		"a thousand parts":    {`{"spec":{"containers":` + list(`{"resources":{"requests":{"cpu":"1","memory":"1"}}}`, 1000) + `}}`, `["a"]`, ""},
-		"too many containers": {`{"spec":{"containers":` + list(`{}`, 501) + `,"initContainers":` + list(`{}`, 500) + `}}`, `["a"]`, "the Pod has 1001 containers: want 1000 or fewer"},
-		"too many parts":      {`{"spec":{"containers":` + list(`{}`, maxValues) + `}}`, `["a"]`, "more than 50000 values"},
-		"too many that are 0": {`{"spec":{"containers":` + list(`null`, 2*maxValues) + `}}`, `["a"]`, "more than 50000 values"},
-		"too many labels":     {`{"metadata":{"labels":{` + strings.Trim(list(`"a":""`, 2*maxValues), "[]") + `}}}`, `["a"]`, "more than 50000 values"},
-		"a long annotation":   {`{"metadata":{"annotations":{"a":"` + strings.Repeat(`[{\",`, 100_000) + `"}}}`, `["a"]`, ""},
+		"names":           {`{}`, list(`"a"`, plenty), ""},
+		"too many names":  {`{}`, list(`"a"`, plenty+1), "names 1001 nodes: want 1000 or fewer"},
+		"a long name":     {`{}`, `["` + long(253) + `"]`, ""},
+		"a name too long": {`{}`, `["` + long(254) + `"]`, "the name of a node has 254 bytes: want 253 or fewer"},
+		"a pod's":         {`{"metadata":{"name":"` + long(254) + `"}}`, `["a"]`, "the name of the Pod has 254 bytes"},
+		"its namespace": {`{"metadata":{"namespace":"` + long(254) + `"}}`, `["a"]`,
+			"the namespace of the Pod has 254 bytes"},
+		"a long UID": {`{"metadata":{"uid":"` + long(128) + `"}}`, `["a"]`, ""},
+		"a UID too long": {`{"metadata":{"uid":"` + long(129) + `"}}`, `["a"]`,
+			"the UID of the Pod has 129 bytes: want 128 or fewer"},
+		"a thousand parts": {`{"spec":{"containers":` +
+			list(`{"resources":{"requests":{"cpu":"1","memory":"1"}}}`, 1000) + `}}`, `["a"]`, ""},
+		"too many containers": {`{"spec":{"containers":` + list(`{}`, 501) + `,"initContainers":` + list(`{}`, 500) + `}}`,
+			`["a"]`, "the Pod has 1001 containers: want 1000 or fewer"},
+		"too many parts": {`{"spec":{"containers":` + list(`{}`, maxValues) + `}}`, `["a"]`, "more than 50000 values"},
+		"too many that are 0": {`{"spec":{"containers":` + list(`null`, 2*maxValues) + `}}`,
+			`["a"]`, "more than 50000 values"},
+		"too many labels": {`{"metadata":{"labels":{` + strings.Trim(list(`"a":""`, 2*maxValues), "[]") + `}}}`,
+			`["a"]`, "more than 50000 values"},
+		"a long annotation": {`{"metadata":{"annotations":{"a":"` + strings.Repeat(`[{\",`, 100_000) + `"}}}`, `["a"]`, ""},
 	} {
 		for _, key := range []string{"NodeNames", "nodeNames"} {
 			_, _, err := decode([]byte(`{"Pod":`+test.pod+`,"`+key+`":`+test.names+`}`), plenty)
@@ -181,8 +194,9 @@ func nested(size int) map[string]string {
 	out := map[string]string{}
 	for name, part := range map[string][2]string{
 		"lists": {`{"Pod":`, "["}, "lists in a list that is kept": {`{"Pod":{"spec":{"containers":`, "["},
-		"lists in a value that is kept": {`{"Pod":{"metadata":{"labels":`, "["}, "lists in one that is not": {`{"Pod":{"spec":{"volumes":`, "["},
-		"pods": {`{"Pod":`, `{"spec":`}, "lists of objects": {`{"Pod":`, `[{"spec":`},
+		"lists in a value that is kept": {`{"Pod":{"metadata":{"labels":`, "["},
+		"lists in one that is not":      {`{"Pod":{"spec":{"volumes":`, "["},
+		"pods":                          {`{"Pod":`, `{"spec":`}, "lists of objects": {`{"Pod":`, `[{"spec":`},
 		"containers of the same": {`{"Pod":{"spec":`, `{"containers":[`}, "names": {`{"Pod":{},"NodeNames":`, "["},
 	} {
 		out[name] = part[0] + strings.Repeat(part[1], (size-len(part[0]))/len(part[1]))

@@ -94,7 +94,7 @@ func declaring(p *corev1.Pod, amount func(requests, limits corev1.ResourceList) 
 	return &out
 }
 
-// maxForecast is what a forecast may say at most: the limit, without one a multiple of the request.
+// maxForecast returns the upper bound of a forecast: the limit, or without one a multiple of the request.
 func maxForecast(requests, limits corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {

@@ -136,7 +136,7 @@ func (a amount) used(pod int64) float64 {
 	return (a.requested + float64(pod)) / a.allocatable
 }
 
-// outcome is what happens to a pod when the limits leave no node for it.
+// outcome is the treatment of a pod for which the limits leave no node.
 type outcome uint8
 
 const (

@@ -99,7 +99,8 @@ func (d explainer) serve(w http.ResponseWriter, r *http.Request) {
 	pod := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	explanation, ok := d.explanation(pod)
 	if !ok {
-		http.Error(w, fmt.Sprintf("The scheduler has not asked this replica about the pod %s lately: it may have been scheduled too long ago, by a scheduler that does not ask Foresail, or it asks another replica.", pod), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf(
+			"The scheduler has not asked this replica about the pod %s lately: it may have been scheduled too long ago, by a scheduler that does not ask Foresail, or it asks another replica.", pod), http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -39,7 +39,8 @@ func (r *rig) asks(t *testing.T, verb string, pod *corev1.Pod, names ...string) 
 }
 
 func TestExplainsPod(t *testing.T) {
-	doomed, candidate, young, blank := testNode("doomed", 1, 1), testNode("candidate", 1, 2), testNode("young", 1, 2), testNode("blank", 1, 2)
+	doomed, candidate, young, blank := testNode("doomed", 1, 1), testNode("candidate", 1, 2),
+		testNode("young", 1, 2), testNode("blank", 1, 2)
 	doomed.removing, candidate.candidate = "workers", "workers"
 	young.readySince = epoch.Add(-90 * time.Second)
 	young.assumed.add(use{500, gib})
@@ -70,7 +71,9 @@ func TestExplainsPod(t *testing.T) {
 		{"candidate", "fits", "", "passed"},
 		{"young", "fits", "", "passed"},
 		{"blank", "fits", "no_prediction", "passed: there is no prediction of its use: requests count"},
-		{"full", "memory", "", fmt.Sprintf("memory up to 18022Mi predicted, 0 of assumed pods and %s of this one would exceed 95%% of 16Gi: filtered", bytesText(memory))},
+		{"full", "memory", "", fmt.Sprintf(
+			"memory up to 18022Mi predicted, 0 of assumed pods and %s of this one would exceed 95%% of 16Gi: filtered",
+			bytesText(memory))},
 		{"stranger", "fits", "unknown_node", "passed: the node is not known yet"},
 	}, told)
 	assert.True(t, e.Filter.Nodes[4].Filtered)
@@ -85,7 +88,8 @@ func TestExplainsPod(t *testing.T) {
 	assert.Equal(t, "4 nodes are scored: fuller is better up to 65%, emptier is better above.", e.Prioritize.Message)
 	scored := []string{}
 	for _, n := range e.Prioritize.Nodes {
-		scored = append(scored, fmt.Sprintf("%s %d u=%.3f w=%.1f %s%v: %s", n.Name, n.Score, n.Used, n.Warmth, n.Pool, n.Candidate, n.Message))
+		scored = append(scored, fmt.Sprintf("%s %d u=%.3f w=%.1f %s%v: %s", n.Name, n.Score, n.Used, n.Warmth,
+			n.Pool, n.Candidate, n.Message))
 	}
 	assert.Equal(t, []string{
 		"candidate 0 u=0.500 w=1.0 workerstrue: 50% used with this pod; kept empty: the pool workers would remove it next",
@@ -104,11 +108,17 @@ func TestExplainsPodThatFitsNoNode(t *testing.T) {
 		waits   string
 		node    string
 	}{
-		"it waits":     {func(v *clusterSnapshot, _ *corev1.Pod) { v.growing = []Growth{{Pool: "workers"}} }, "Every node would exceed a limit: the pod waits for the pool workers to grow.", "workers", ": filtered"},
-		"it passes":    {func(*clusterSnapshot, *corev1.Pod) {}, "Every node would exceed a limit, so the limits are ignored: no pool can grow for the pod, it has waited for its maximum, or it would preempt others.", "", "; passed, since no node is left"},
-		"elsewhere":    {func(v *clusterSnapshot, _ *corev1.Pod) { v.nodes["room"] = testNode("room", 1, 1) }, "Every node that the scheduler asked about would exceed a limit, but others have room: the scheduler tries those next.", "", ": filtered"},
-		"it is exempt": {func(_ *clusterSnapshot, p *corev1.Pod) { p.Spec.Priority = new(systemCritical) }, "Pods of DaemonSets and critical pods pass on every node.", "", "passed, as every node does for this pod"},
-		"nominated":    {func(_ *clusterSnapshot, p *corev1.Pod) { p.Status.NominatedNodeName = "full-0" }, "99 of 100 nodes are filtered.", "", "passed: the scheduler nominated the node for the pod"},
+		"it waits": {func(v *clusterSnapshot, _ *corev1.Pod) { v.growing = []Growth{{Pool: "workers"}} },
+			"Every node would exceed a limit: the pod waits for the pool workers to grow.", "workers", ": filtered"},
+		"it passes": {func(*clusterSnapshot, *corev1.Pod) {},
+			"Every node would exceed a limit, so the limits are ignored: no pool can grow for the pod, it has waited for its maximum, or it would preempt others.", "", "; passed, since no node is left"},
+		"elsewhere": {func(v *clusterSnapshot, _ *corev1.Pod) {
+			v.nodes["room"] = testNode("room", 1, 1)
+		}, "Every node that the scheduler asked about would exceed a limit, but others have room: the scheduler tries those next.", "", ": filtered"},
+		"it is exempt": {func(_ *clusterSnapshot, p *corev1.Pod) { p.Spec.Priority = new(systemCritical) },
+			"Pods of DaemonSets and critical pods pass on every node.", "", "passed, as every node does for this pod"},
+		"nominated": {func(_ *clusterSnapshot, p *corev1.Pod) { p.Status.NominatedNodeName = "full-0" },
+			"99 of 100 nodes are filtered.", "", "passed: the scheduler nominated the node for the pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, names := crowd(100)
@@ -132,7 +142,8 @@ func TestExplainsWithoutASnapshot(t *testing.T) {
 	e := r.explained(t, testPod())
 	assert.True(t, e.Filter.CachedAt.IsZero())
 	assert.Equal(t, "passed: the state of the cluster is not known, or too old", e.Filter.Nodes[0].Message)
-	assert.Equal(t, "All nodes get the same score: the state of the cluster is not known, or too old.", e.Prioritize.Message)
+	assert.Equal(t, "All nodes get the same score: the state of the cluster is not known, or too old.",
+		e.Prioritize.Message)
 }
 
 func TestExplainsInfiniteAmounts(t *testing.T) {
@@ -186,7 +197,8 @@ func TestDecisionCacheEvictsTheOldest(t *testing.T) {
 
 func TestDecisionCacheIsBounded(t *testing.T) {
 	assert.LessOrEqual(t, maxVerdicts*unsafe.Sizeof(verdict{}), uintptr(16<<20))
-	assert.LessOrEqual(t, unsafe.Sizeof(decision{})+200, decisionCost*unsafe.Sizeof(verdict{}), "with its place in the trail")
+	assert.LessOrEqual(t, unsafe.Sizeof(decision{})+200, decisionCost*unsafe.Sizeof(verdict{}),
+		"with its place in the trail")
 	trail := newDecisionCache(1000)
 	for i := range 10_000 {
 		trail.add([]string{verbFilter, verbPrioritize}[i%2], findingOf(fmt.Sprint(i/2%700), i%7))

@@ -46,23 +46,26 @@ func newTold() *told {
 
 func TestRejectsOptions(t *testing.T) {
 	good := Options{
-		Client: fake.NewClientset(), Forecasts: newTold(), RemovalMark: removalMark, Rules: DefaultRules(), Registry: prometheus.NewRegistry(),
+		Client: fake.NewClientset(), Forecasts: newTold(), RemovalMark: removalMark, Rules: DefaultRules(),
+		Registry: prometheus.NewRegistry(),
 	}
 	_, err := New(good)
 	require.NoError(t, err)
 	for want, change := range map[string]func(o *Options){
-		`Client is "": want one that`:                             func(o *Options) { o.Client = nil },
-		`Forecasts is "": want forecasts`:                         func(o *Options) { o.Forecasts = nil },
-		`RemovalMark is "": want the key`:                         func(o *Options) { o.RemovalMark = "" },
-		`MemoryLimit is "1.5": want a share from 0`:               func(o *Options) { o.Rules.MemoryLimit = 1.5 },
-		`CPULimit is "-1": want a share from 0`:                   func(o *Options) { o.Rules.CPULimit = -1 },
-		`Target is "1": want a share above 0 and below 1`:         func(o *Options) { o.Rules.Target = 1 },
-		`Target is "NaN"`:                                         func(o *Options) { o.Rules.Target = math.NaN() },
-		`WarmUp is "-1ns": want 0s or more`:                       func(o *Options) { o.Rules.WarmUp = -1 },
-		`StaleAfter is "0s": want 1s or more`:                     func(o *Options) { o.Rules.StaleAfter = 0 },
-		`MaxWait is "-1s": want 0s or more`:                       func(o *Options) { o.Rules.MaxWait = -time.Second },
-		`AssumeTimeout is "-1s": want 0s or more`:                 func(o *Options) { o.Rules.AssumeTimeout = -time.Second },
-		"Target is \"0\": want a share above 0 and below 1\nWarm": func(o *Options) { o.Rules.Target, o.Rules.WarmUp = 0, -1 },
+		`Client is "": want one that`:                     func(o *Options) { o.Client = nil },
+		`Forecasts is "": want forecasts`:                 func(o *Options) { o.Forecasts = nil },
+		`RemovalMark is "": want the key`:                 func(o *Options) { o.RemovalMark = "" },
+		`MemoryLimit is "1.5": want a share from 0`:       func(o *Options) { o.Rules.MemoryLimit = 1.5 },
+		`CPULimit is "-1": want a share from 0`:           func(o *Options) { o.Rules.CPULimit = -1 },
+		`Target is "1": want a share above 0 and below 1`: func(o *Options) { o.Rules.Target = 1 },
+		`Target is "NaN"`:                                 func(o *Options) { o.Rules.Target = math.NaN() },
+		`WarmUp is "-1ns": want 0s or more`:               func(o *Options) { o.Rules.WarmUp = -1 },
+		`StaleAfter is "0s": want 1s or more`:             func(o *Options) { o.Rules.StaleAfter = 0 },
+		`MaxWait is "-1s": want 0s or more`:               func(o *Options) { o.Rules.MaxWait = -time.Second },
+		`AssumeTimeout is "-1s": want 0s or more`:         func(o *Options) { o.Rules.AssumeTimeout = -time.Second },
+		"Target is \"0\": want a share above 0 and below 1\nWarm": func(o *Options) {
+			o.Rules.Target, o.Rules.WarmUp = 0, -1
+		},
 	} {
 		o := good
 		o.Registry = prometheus.NewRegistry()
@@ -138,7 +141,8 @@ func TestSnapshotsFollowTheCluster(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		r.assume("uid-of-q", n, use{5, 6}, use{7, 8})
-		assert.Equal(t, boundRequests().plus(use{5, 6}), n.requested.load(), "at once, also in snapshots that are there already")
+		assert.Equal(t, boundRequests().plus(use{5, 6}), n.requested.load(),
+			"at once, also in snapshots that are there already")
 		assert.Equal(t, boundEstimate().plus(use{7, 8}), n.assumed.load())
 		r.forget("uid-of-q")
 		assert.Equal(t, boundEstimate(), n.assumed.load())
@@ -158,7 +162,8 @@ func TestSnapshotsFollowTheCluster(t *testing.T) {
 		q.Status.ContainerStatuses = []corev1.ContainerStatus{ranSince(time.Now())}
 		_, err = pods.UpdateStatus(t.Context(), q, metav1.UpdateOptions{})
 		require.NoError(t, err)
-		reading := snapshot.Use{Sampled: time.Now().Add(30 * time.Second), Window: time.Minute, Now: 3, Predicted: 1, Upper: 2}
+		reading := snapshot.Use{Sampled: time.Now().Add(30 * time.Second), Window: time.Minute,
+			Now: 3, Predicted: 1, Upper: 2}
 		r.loads.Store(&snapshot.NodeLoads{Nodes: map[string]snapshot.NodeLoad{"n": {CPU: reading, Memory: reading}}})
 		r.intent.Store(&PoolIntent{Removing: map[string]string{"n": "pool"}})
 		pass(time.Second)
@@ -206,7 +211,8 @@ func (l *lonely) List(ctx context.Context, _ metav1.ListOptions) (*corev1.NodeLi
 			return nil, ctx.Err()
 		}
 	}
-	return &corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1.Node{*someNode("n", "1")}}, nil
+	return &corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "7"},
+		Items: []corev1.Node{*someNode("n", "1")}}, nil
 }
 
 func (l *lonely) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -230,7 +236,8 @@ func TestSnapshotsAgeWhileTheClusterIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		e, err := New(Options{
-			Client: fake.NewClientset(), Forecasts: newTold(), RemovalMark: removalMark, Rules: testRules(), Registry: prometheus.NewRegistry(),
+			Client: fake.NewClientset(), Forecasts: newTold(), RemovalMark: removalMark, Rules: testRules(),
+			Registry: prometheus.NewRegistry(),
 		})
 		require.NoError(t, err)
 		require.NoError(t, e.cluster.pods.Replace(nil, ""))
@@ -286,8 +293,9 @@ func (o *observer) PoolIntent() *PoolIntent {
 func TestAssumedPodsAreDroppedOnceSampled(t *testing.T) {
 	f, pools := newTold(), &observer{}
 	e, err := New(Options{
-		Client: fake.NewClientset(), Forecasts: f, Pools: pools, RemovalMark: removalMark, Rules: testRules(), Registry: prometheus.NewRegistry(),
-		Now: always(noon.Add(rampUpTime)),
+		Client: fake.NewClientset(), Forecasts: f, Pools: pools, RemovalMark: removalMark, Rules: testRules(),
+		Registry: prometheus.NewRegistry(),
+		Now:      always(noon.Add(rampUpTime)),
 	})
 	require.NoError(t, err)
 	reading := snapshot.Use{Sampled: noon.Add(rampUpTime), Now: 1, Predicted: 1, Upper: 1}
@@ -314,7 +322,8 @@ func TestAssumedPodsAreDroppedOnceSampled(t *testing.T) {
 func TestConcurrentReads(t *testing.T) {
 	f := newTold()
 	e, err := New(Options{
-		Client: fake.NewClientset(), Forecasts: f, RemovalMark: removalMark, Rules: testRules(), Registry: prometheus.NewRegistry(), Now: always(noon),
+		Client: fake.NewClientset(), Forecasts: f, RemovalMark: removalMark, Rules: testRules(),
+		Registry: prometheus.NewRegistry(), Now: always(noon),
 	})
 	require.NoError(t, err)
 	require.NoError(t, e.cluster.nodes.Replace([]any{someNode("n", "1")}, ""))

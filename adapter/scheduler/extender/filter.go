@@ -37,8 +37,8 @@ func (q *evaluation) filter(out []verdict) (outcome, string) {
 // are no others.
 const minSample = 100
 
-// maxElsewhere is the number of times that a pod is sent to other nodes. It may not be able to run on them: volumes and pod
-// affinity are not checked.
+// maxElsewhere is the number of times that a pod is sent to other nodes. It may not be able to run
+// on them: volumes and pod affinity are not checked.
 const maxElsewhere = 3
 
 // fallback finds the outcome for a pod that fits none of the nodes.

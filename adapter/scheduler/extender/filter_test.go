@@ -48,28 +48,34 @@ func TestLimits(t *testing.T) {
 		refuse string
 		gap    gap
 	}{
-		"room":                   {rules, func() *node { return at(10) }, "", noGap},
-		"just room":              {rules, func() *node { return at(15.2 - memory) }, "", noGap},
-		"no room":                {rules, func() *node { return at(15.2 - memory + 0.001) }, "memory", noGap},
-		"no room by the assumed": {rules, func() *node { n := at(10); n.assumed.add(use{memory: 4 * gib}); return n }, "memory", noGap},
-		"no limit":               {none, func() *node { return at(16) }, "", noGap},
-		"no limit of CPU":        {rules, func() *node { n := at(1); n.cpu.Upper = 9; return n }, "", noGap},
-		"a limit of CPU":         {withCPU, func() *node { n := at(1); n.cpu.Upper = 9; return n }, "cpu", noGap},
-		"memory before CPU":      {withCPU, func() *node { n := at(16); n.cpu.Upper = 9; return n }, "memory", noGap},
-		"CPU without memory":     {withCPU, func() *node { n := at(16); n.cpu.Upper = 9; n.memory = snapshot.Use{}; return n }, "cpu", noGap},
-		"an empty node":          {rules, func() *node { n := at(16); n.workloadPods.Store(0); return n }, "", noGap},
-		"another pod will come":  {rules, func() *node { n := at(16); n.workloadPods.Store(0); n.assumed.add(pod.estimate); return n }, "memory", noGap},
+		"room":      {rules, func() *node { return at(10) }, "", noGap},
+		"just room": {rules, func() *node { return at(15.2 - memory) }, "", noGap},
+		"no room":   {rules, func() *node { return at(15.2 - memory + 0.001) }, "memory", noGap},
+		"no room by the assumed": {rules,
+			func() *node { n := at(10); n.assumed.add(use{memory: 4 * gib}); return n }, "memory", noGap},
+		"no limit":          {none, func() *node { return at(16) }, "", noGap},
+		"no limit of CPU":   {rules, func() *node { n := at(1); n.cpu.Upper = 9; return n }, "", noGap},
+		"a limit of CPU":    {withCPU, func() *node { n := at(1); n.cpu.Upper = 9; return n }, "cpu", noGap},
+		"memory before CPU": {withCPU, func() *node { n := at(16); n.cpu.Upper = 9; return n }, "memory", noGap},
+		"CPU without memory": {withCPU,
+			func() *node { n := at(16); n.cpu.Upper = 9; n.memory = snapshot.Use{}; return n }, "cpu", noGap},
+		"an empty node": {rules, func() *node { n := at(16); n.workloadPods.Store(0); return n }, "", noGap},
+		"another pod will come": {rules,
+			func() *node { n := at(16); n.workloadPods.Store(0); n.assumed.add(pod.estimate); return n }, "memory", noGap},
 		"another part of one": {rules, func() *node {
 			n := at(16)
 			n.workloadPods.Store(0)
 			n.assumed.add(use{memory: pod.estimate.memory - 1})
 			return n
 		}, "", noGap},
-		"no prediction":        {rules, func() *node { n := at(16); n.memory = snapshot.Use{}; return n }, "", gapPrediction},
-		"one that is stale":    {rules, func() *node { n := at(16); n.memory.Sampled = epoch.Add(-181 * time.Second); return n }, "", gapStale},
-		"one that is just not": {rules, func() *node { n := at(16); n.memory.Sampled = epoch.Add(-180 * time.Second); return n }, "memory", noGap},
-		"CPU that is stale":    {withCPU, func() *node { n := at(1); n.cpu.Sampled = epoch.Add(-181 * time.Second); return n }, "", gapStale},
-		"nothing allocatable":  {rules, func() *node { n := at(16); n.allocatable = use{}; return n }, "", gapAllocatable},
+		"no prediction": {rules, func() *node { n := at(16); n.memory = snapshot.Use{}; return n }, "", gapPrediction},
+		"one that is stale": {rules,
+			func() *node { n := at(16); n.memory.Sampled = epoch.Add(-181 * time.Second); return n }, "", gapStale},
+		"one that is just not": {rules,
+			func() *node { n := at(16); n.memory.Sampled = epoch.Add(-180 * time.Second); return n }, "memory", noGap},
+		"CPU that is stale": {withCPU,
+			func() *node { n := at(1); n.cpu.Sampled = epoch.Add(-181 * time.Second); return n }, "", gapStale},
+		"nothing allocatable": {rules, func() *node { n := at(16); n.allocatable = use{}; return n }, "", gapAllocatable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := test.node()
@@ -104,7 +110,8 @@ func TestExemptPodsPass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := testPod()
 			test.change(pod)
-			q, out := evaluationOf(testSnapshot(doomed, full, testNode("room", 0, 0)), pod, DefaultRules(), "doomed", "full", "room", "stranger")
+			q, out := evaluationOf(testSnapshot(doomed, full, testNode("room", 0, 0)), pod, DefaultRules(),
+				"doomed", "full", "room", "stranger")
 			refused, _, _ := filtered(q, out)
 			if test.exempt {
 				assert.Empty(t, refused)
@@ -162,11 +169,14 @@ func crowd(n int) (*clusterSnapshot, []string) {
 }
 
 func condition(reason, message string, since time.Time) corev1.PodCondition {
-	return corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(since)}
+	return corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
+		LastTransitionTime: metav1.NewTime(since)}
 }
 
 func TestPodThatFitsNoNode(t *testing.T) {
-	pool := Growth{Pool: "workers", Labels: map[string]string{"pool": "workers"}, Taints: []corev1.Taint{{Key: "dedicated", Value: "web", Effect: "NoSchedule"}, {Key: "soft", Effect: "PreferNoSchedule"}}}
+	pool := Growth{Pool: "workers", Labels: map[string]string{"pool": "workers"},
+		Taints: []corev1.Taint{{Key: "dedicated", Value: "web", Effect: "NoSchedule"},
+			{Key: "soft", Effect: "PreferNoSchedule"}}}
 	fitting := func() *corev1.Pod {
 		p := testPod()
 		p.Spec.NodeSelector = map[string]string{"pool": "workers"}
@@ -182,14 +192,20 @@ func TestPodThatFitsNoNode(t *testing.T) {
 		past   waitHistory
 		want   outcome
 	}{
-		"a pool can grow":                            {func(*corev1.Pod) {}, waitHistory{}, waits},
-		"not for a pod of another selector":          {func(p *corev1.Pod) { p.Spec.NodeSelector["pool"] = "other" }, waitHistory{}, passed},
-		"for one of its affinity":                    {func(p *corev1.Pod) { p.Spec.Affinity = zones("pool", "workers") }, waitHistory{}, waits},
-		"not for one of another affinity":            {func(p *corev1.Pod) { p.Spec.Affinity = zones("pool", "other") }, waitHistory{}, passed},
-		"not for one with an affinity that is wrong": {func(p *corev1.Pod) { p.Spec.Affinity = zones("-", "-!-") }, waitHistory{}, passed},
-		"not for one that tolerates nothing":         {func(p *corev1.Pod) { p.Spec.Tolerations = nil }, waitHistory{}, passed},
-		"not for long":                               {func(*corev1.Pod) {}, waitHistory{since: epoch.Add(-maxWait)}, passed},
-		"for a while":                                {func(*corev1.Pod) {}, waitHistory{since: epoch.Add(-maxWait + 1)}, waits},
+		"a pool can grow": {func(*corev1.Pod) {}, waitHistory{}, waits},
+		"not for a pod of another selector": {func(p *corev1.Pod) { p.Spec.NodeSelector["pool"] = "other" },
+			waitHistory{}, passed},
+		"for one of its affinity": {func(p *corev1.Pod) { p.Spec.Affinity = zones("pool", "workers") },
+			waitHistory{}, waits},
+		"not for one of another affinity": {func(p *corev1.Pod) { p.Spec.Affinity = zones("pool", "other") },
+			waitHistory{}, passed},
+		"not for one with an affinity that is wrong": {func(p *corev1.Pod) { p.Spec.Affinity = zones("-", "-!-") },
+			waitHistory{}, passed},
+		"not for one that tolerates nothing": {func(p *corev1.Pod) { p.Spec.Tolerations = nil }, waitHistory{},
+			passed},
+		"not for long": {func(*corev1.Pod) {}, waitHistory{since: epoch.Add(-maxWait)}, passed},
+		"for a while": {func(*corev1.Pod) {},
+			waitHistory{since: epoch.Add(-maxWait + 1)}, waits},
 		"after a restart, as it was told": {func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{refusedOf(maxWait, v1alpha1.FilteredForLoad)}
 		}, waitHistory{}, passed},
@@ -206,12 +222,13 @@ func TestPodThatFitsNoNode(t *testing.T) {
 			p.Status.Conditions = []corev1.PodCondition{refusedOf(time.Hour, v1alpha1.FilteredElsewhere)}
 		}, waitHistory{}, waits},
 		"it was gated": {func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{condition("SchedulingGated", v1alpha1.FilteredForLoad, epoch.Add(-time.Hour))}
+			p.Status.Conditions = []corev1.PodCondition{condition("SchedulingGated",
+				v1alpha1.FilteredForLoad, epoch.Add(-time.Hour))}
 		}, waitHistory{}, waits},
-		"nobody says since when, but it is new": {func(p *corev1.Pod) {
+		"no one says since when, but it is new": {func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{condition("Unschedulable", v1alpha1.FilteredForLoad, time.Time{})}
 		}, waitHistory{}, waits},
-		"nobody says since when, and it is old": {func(p *corev1.Pod) {
+		"no one says since when, and it is old": {func(p *corev1.Pod) {
 			p.CreationTimestamp = metav1.NewTime(epoch.Add(-maxWait))
 			p.Status.Conditions = []corev1.PodCondition{condition("Unschedulable", v1alpha1.FilteredForLoad, time.Time{})}
 		}, waitHistory{}, passed},
@@ -225,7 +242,8 @@ func TestPodThatFitsNoNode(t *testing.T) {
 			doomed := testNode("doomed", 1, 1)
 			doomed.removing = "workers"
 			v, names := crowd(3)
-			v.nodes["doomed"], v.growing = doomed, []Growth{{Pool: "gpu", Taints: []corev1.Taint{{Key: "gpu", Effect: "NoSchedule"}}}, pool}
+			v.nodes["doomed"], v.growing = doomed,
+				[]Growth{{Pool: "gpu", Taints: []corev1.Taint{{Key: "gpu", Effect: "NoSchedule"}}}, pool}
 			pod := fitting()
 			test.change(pod)
 			q, out := evaluationOf(v, pod, DefaultRules(), append(names, "doomed")...)
@@ -233,7 +251,8 @@ func TestPodThatFitsNoNode(t *testing.T) {
 			refused, r, awaited := filtered(q, out)
 			assert.Equal(t, test.want, r)
 			if test.want == waits {
-				assert.Equal(t, map[string]string{"full-0": "memory", "full-1": "memory", "full-2": "memory", "doomed": "removing"}, refused)
+				assert.Equal(t, map[string]string{"full-0": "memory", "full-1": "memory", "full-2": "memory", "doomed": "removing"},
+					refused)
 				assert.Equal(t, "workers", awaited)
 				assert.Equal(t, v1alpha1.FilteredForLoad, messageOf(r, overMemory))
 				assert.Equal(t, v1alpha1.FilteredForRemoval, messageOf(r, removing))
@@ -251,7 +270,8 @@ func TestPodsThatMayPreemptPass(t *testing.T) {
 		pod, lowest int32
 		want        outcome
 	}{
-		{1000, 1000, waits}, {1000, 999, passed}, {0, 0, waits}, {0, -10, passed}, {-10, -10, waits}, {1_000_000_000, math.MaxInt32, waits},
+		{1000, 1000, waits}, {1000, 999, passed}, {0, 0, waits}, {0, -10, passed}, {-10, -10, waits},
+		{1_000_000_000, math.MaxInt32, waits},
 	} {
 		v, names := crowd(3)
 		v.growing, v.lowest = []Growth{{Pool: "workers"}}, test.lowest
@@ -265,14 +285,16 @@ func TestPodsThatMayPreemptPass(t *testing.T) {
 
 func zones(key, value string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}},
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key,
+			Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}},
 	}}}
 }
 
 func named(node string) *corev1.Affinity {
 	a := zones("-", "-")
 	a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms = []corev1.NodeSelectorTerm{{
-		MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+		MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name",
+			Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
 	}}
 	return a
 }
@@ -302,8 +324,10 @@ func TestFullSampleSendsPodsElsewhere(t *testing.T) {
 	}{
 		"another node has room":    {minSample, waitHistory{elsewhere: 2}, func(*node, *corev1.Pod) {}, elsewhere},
 		"it was sent often enough": {minSample, waitHistory{elsewhere: 3}, func(*node, *corev1.Pod) {}, waits},
-		"and has waited since":     {minSample, waitHistory{elsewhere: 3, since: epoch.Add(-time.Hour)}, func(*node, *corev1.Pod) {}, passed},
-		"the other repels it":      {minSample, waitHistory{}, func(n *node, _ *corev1.Pod) { n.terms = tainted("NoSchedule") }, waits},
+		"and has waited since": {minSample, waitHistory{elsewhere: 3, since: epoch.Add(-time.Hour)},
+			func(*node, *corev1.Pod) {}, passed},
+		"the other repels it": {minSample, waitHistory{},
+			func(n *node, _ *corev1.Pod) { n.terms = tainted("NoSchedule") }, waits},
 		"it tolerates the other": {minSample, waitHistory{}, func(n *node, p *corev1.Pod) {
 			n.terms, p.Spec.Tolerations = tainted("NoExecute"), []corev1.Toleration{{Key: "control-plane", Operator: "Exists"}}
 		}, elsewhere},
@@ -319,16 +343,25 @@ func TestFullSampleSendsPodsElsewhere(t *testing.T) {
 		"it selects another by name": {minSample, waitHistory{}, func(n *node, p *corev1.Pod) {
 			n.terms, p.Spec.Affinity = &terms{}, named("another")
 		}, passed},
-		"it was asked about all":      {minSample - 1, waitHistory{}, func(*node, *corev1.Pod) {}, waits},
-		"the other is requested":      {minSample, waitHistory{}, func(n *node, _ *corev1.Pod) { n.requested.add(use{cpu: 3001}) }, waits},
-		"its memory is":               {minSample, waitHistory{}, func(n *node, _ *corev1.Pod) { n.requested.add(use{memory: 14*gib + 1}) }, waits},
-		"just not":                    {minSample, waitHistory{}, func(n *node, _ *corev1.Pod) { n.requested.add(use{3000, 14 * gib}) }, elsewhere},
-		"the other is not Ready":      {minSample, waitHistory{}, func(n *node, _ *corev1.Pod) { n.readySince = time.Time{} }, waits},
-		"the other is going":          {minSample, waitHistory{}, func(n *node, _ *corev1.Pod) { n.removing = "workers" }, waits},
-		"the other is full, too":      {minSample, waitHistory{}, func(n *node, _ *corev1.Pod) { n.memory.Upper = 16 * gib }, waits},
-		"the other is not predicted":  {minSample, waitHistory{}, func(n *node, _ *corev1.Pod) { n.memory = snapshot.Use{} }, elsewhere},
-		"the pod may evict others":    {minSample, waitHistory{}, func(_ *node, p *corev1.Pod) { p.Spec.Priority = new(int32(1)) }, passed},
-		"the pod has waited too long": {minSample, waitHistory{since: epoch.Add(-time.Hour)}, func(n *node, _ *corev1.Pod) { n.removing = "workers" }, passed},
+		"it was asked about all": {minSample - 1, waitHistory{}, func(*node, *corev1.Pod) {}, waits},
+		"the other is requested": {minSample, waitHistory{},
+			func(n *node, _ *corev1.Pod) { n.requested.add(use{cpu: 3001}) }, waits},
+		"its memory is": {minSample, waitHistory{},
+			func(n *node, _ *corev1.Pod) { n.requested.add(use{memory: 14*gib + 1}) }, waits},
+		"just not": {minSample, waitHistory{},
+			func(n *node, _ *corev1.Pod) { n.requested.add(use{3000, 14 * gib}) }, elsewhere},
+		"the other is not Ready": {minSample, waitHistory{},
+			func(n *node, _ *corev1.Pod) { n.readySince = time.Time{} }, waits},
+		"the other is going": {minSample, waitHistory{},
+			func(n *node, _ *corev1.Pod) { n.removing = "workers" }, waits},
+		"the other is full, too": {minSample, waitHistory{},
+			func(n *node, _ *corev1.Pod) { n.memory.Upper = 16 * gib }, waits},
+		"the other is not predicted": {minSample, waitHistory{},
+			func(n *node, _ *corev1.Pod) { n.memory = snapshot.Use{} }, elsewhere},
+		"the pod may evict others": {minSample, waitHistory{},
+			func(_ *node, p *corev1.Pod) { p.Spec.Priority = new(int32(1)) }, passed},
+		"the pod has waited too long": {minSample, waitHistory{since: epoch.Add(-time.Hour)},
+			func(n *node, _ *corev1.Pod) { n.removing = "workers" }, passed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, names := crowd(test.asked)
@@ -376,7 +409,8 @@ func TestMaxWaitRunsFromTheFirstDecision(t *testing.T) {
 	for _, step := range []struct {
 		after time.Duration
 		want  outcome
-	}{{0, waits}, {r.rules.MaxWait / 2, waits}, {r.rules.MaxWait - 1, waits}, {r.rules.MaxWait, passed}, {r.rules.MaxWait + time.Minute, passed}} {
+	}{{0, waits}, {r.rules.MaxWait / 2, waits}, {r.rules.MaxWait - 1, waits}, {r.rules.MaxWait, passed},
+		{r.rules.MaxWait + time.Minute, passed}} {
 		now = epoch.Add(step.after)
 		q, found := r.handler.evaluation(testPod(), names, r.handler.take())
 		r.handler.filter(q, found)

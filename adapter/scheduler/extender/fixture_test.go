@@ -28,9 +28,12 @@ func testNode(name string, cores, gibs float64) *node {
 	s := &slot{}
 	s.workloadPods.Store(3)
 	return &node{
-		slot: s, name: name, allocatable: use{4000, 16 * gib}, created: epoch.Add(-time.Hour), readySince: epoch.Add(-time.Hour),
-		cpu:    snapshot.Use{Sampled: epoch.Add(-10 * time.Second), Horizon: 2 * time.Minute, Predicted: cores, Upper: cores * 1.1},
-		memory: snapshot.Use{Sampled: epoch.Add(-10 * time.Second), Horizon: 2 * time.Minute, Predicted: gibs * gib, Upper: gibs * 1.1 * gib},
+		slot: s, name: name, allocatable: use{4000, 16 * gib}, created: epoch.Add(-time.Hour),
+		readySince: epoch.Add(-time.Hour),
+		cpu: snapshot.Use{Sampled: epoch.Add(-10 * time.Second), Horizon: 2 * time.Minute,
+			Predicted: cores, Upper: cores * 1.1},
+		memory: snapshot.Use{Sampled: epoch.Add(-10 * time.Second), Horizon: 2 * time.Minute,
+			Predicted: gibs * gib, Upper: gibs * 1.1 * gib},
 	}
 }
 
@@ -46,9 +49,11 @@ func testSnapshot(nodes ...*node) *clusterSnapshot {
 // testPod requests one core and 2 GiB.
 func testPod() *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "uid-1", CreationTimestamp: metav1.NewTime(epoch.Add(-time.Second))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "uid-1",
+			CreationTimestamp: metav1.NewTime(epoch.Add(-time.Second))},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("2Gi")},
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"),
+				corev1.ResourceMemory: resource.MustParse("2Gi")},
 		}}}},
 	}
 }
@@ -118,5 +123,6 @@ func evaluationOf(v *clusterSnapshot, pod *corev1.Pod, rules Rules, names ...str
 
 // ranSince is a container that has run since then.
 func ranSince(at time.Time) corev1.ContainerStatus {
-	return corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at)}}}
+	return corev1.ContainerStatus{State: corev1.ContainerState{
+		Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at)}}}
 }

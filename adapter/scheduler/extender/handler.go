@@ -240,7 +240,8 @@ func (m *metered) take(n int64) bool {
 
 var errBusy = errors.New("foresail: too many requests at once")
 
-var errTooLarge = fmt.Errorf("foresail: the request is larger than %d MiB: if there are whole nodes in it, set nodeCacheCapable: true for this extender in the KubeSchedulerConfiguration", maxBody>>20)
+var errTooLarge = fmt.Errorf(
+	"foresail: the request is larger than %d MiB: if there are whole nodes in it, set nodeCacheCapable: true for this extender in the KubeSchedulerConfiguration", maxBody>>20)
 
 // complain prepares the answer to a request that is rejected.
 func (d *handler) complain(ctx context.Context, verb string, code int, err error, k *scratch) int {

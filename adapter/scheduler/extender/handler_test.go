@@ -87,9 +87,10 @@ func TestRejectsTruncatedRequests(t *testing.T) {
 func TestLargeRequestsUseLittleMemory(t *testing.T) {
 	r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1)))
 	for name, test := range map[string]struct{ head, part, tail, want string }{
-		"names":             {`{"Pod":{},"NodeNames":[""`, `,""`, `]}`, "more than 50000 values"},
-		"containers":        {`{"NodeNames":["a"],"Pod":{"spec":{"containers":[{}`, `,{}`, `]}}}`, "more than 50000 values"},
-		"labels":            {`{"NodeNames":["a"],"Pod":{"metadata":{"labels":{"":""`, `,"":""`, `}}}}`, "more than 50000 values"},
+		"names":      {`{"Pod":{},"NodeNames":[""`, `,""`, `]}`, "more than 50000 values"},
+		"containers": {`{"NodeNames":["a"],"Pod":{"spec":{"containers":[{}`, `,{}`, `]}}}`, "more than 50000 values"},
+		"labels": {`{"NodeNames":["a"],"Pod":{"metadata":{"labels":{"":""`, `,"":""`,
+			`}}}}`, "more than 50000 values"},
 		"a name":            {`{"Pod":{},"NodeNames":["`, `n`, `"]}`, "the name of a node has 83"},
 		"the name of a pod": {`{"NodeNames":["a"],"Pod":{"metadata":{"name":"`, `n`, `"}}}`, "the name of the Pod has 83"},
 	} {
@@ -100,7 +101,8 @@ func TestLargeRequestsUseLittleMemory(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		assert.Equal(t, http.StatusBadRequest, w.Code, name)
 		assert.Contains(t, w.Body.String(), test.want, name)
-		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(20*maxBody), "%s: with the buffers that it has grown through", name)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(20*maxBody),
+			"%s: with the buffers that it has grown through", name)
 	}
 	filter, prioritize := r.handler.decisions.of(types.NamespacedName{})
 	assert.Nil(t, filter)
@@ -149,7 +151,7 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 		if known {
 			return bytes.NewReader(body)
 		}
-		return io.MultiReader(bytes.NewReader(body)) // of a length that nobody tells
+		return io.MultiReader(bytes.NewReader(body)) // of a length that no one tells
 	}
 	require.True(t, r.handler.bodies.TryAcquire(maxBodies-int64(len(body))))
 	for _, known := range []bool{true, false} {
@@ -177,7 +179,8 @@ func TestLimitsConcurrency(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
-	r.Handler().ServeHTTP(w, httptest.NewRequestWithContext(gone, http.MethodPost, Prefix+"/filter", bytes.NewReader(body)))
+	r.Handler().ServeHTTP(w, httptest.NewRequestWithContext(gone, http.MethodPost, Prefix+
+		"/filter", bytes.NewReader(body)))
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code, "the scheduler has given up")
 	answered := make(chan int, 1)
 	go func() { answered <- r.ask(verbFilter, bytes.NewReader(body)).Code }()
@@ -244,7 +247,8 @@ foresail_extender_nodes_filtered_total{reason="cpu"} 0
 foresail_extender_nodes_filtered_total{reason="memory"} 1
 foresail_extender_nodes_filtered_total{reason="removing"} 1
 `), "foresail_extender_nodes_filtered_total"))
-	for of, want := range map[[2]string]float64{{verbFilter, "200"}: 1, {verbPrioritize, "200"}: 1, {verbFilter, "400"}: 1} {
+	for of, want := range map[[2]string]float64{{verbFilter, "200"}: 1,
+		{verbPrioritize, "200"}: 1, {verbFilter, "400"}: 1} {
 		assert.InDelta(t, want, observations(t, r.handler.telemetry.duration.WithLabelValues(of[0], of[1])), 0, of)
 	}
 	open := func(g gap) float64 { return testutil.ToFloat64(r.handler.telemetry.open[g]) }
@@ -278,13 +282,15 @@ foresail_extender_assumed_pods 1
 # TYPE foresail_extender_cache_age_seconds gauge
 foresail_extender_cache_age_seconds 180
 `
-	assert.NoError(t, testutil.GatherAndCompare(r.registry, strings.NewReader(want), "foresail_extender_assumed_pods", "foresail_extender_cache_age_seconds"))
+	assert.NoError(t, testutil.GatherAndCompare(r.registry, strings.NewReader(want), "foresail_extender_assumed_pods",
+		"foresail_extender_cache_age_seconds"))
 }
 
 // FuzzHandler sends anything. Whatever is answered is what a scheduler takes, about what it asked.
 func FuzzHandler(f *testing.F) {
 	for _, pod := range []any{realPod(1), fullPod(), testPod()} {
-		body, err := json.Marshal(map[string]any{"Pod": pod, "Nodes": nil, "NodeNames": []string{"a", "full", "doomed", "stranger", "a"}})
+		body, err := json.Marshal(map[string]any{"Pod": pod, "Nodes": nil,
+			"NodeNames": []string{"a", "full", "doomed", "stranger", "a"}})
 		require.NoError(f, err)
 		f.Add(true, body)
 		f.Add(false, body)
@@ -295,7 +301,8 @@ func FuzzHandler(f *testing.F) {
 	}
 	f.Add(true, []byte(`{"Pod":{},"NodeNames":[]}`))
 	f.Add(true, []byte(`{"Pod":{},"NodeNames":["\ud800","\"","é"]}`))
-	f.Add(false, []byte(`{"Pod":{"spec":{"priority":2000000000,"containers":[{"resources":{"requests":{"cpu":"1e18","memory":"-1"}}}]}},"NodeNames":["a","full"]}`))
+	f.Add(false, []byte(
+		`{"Pod":{"spec":{"priority":2000000000,"containers":[{"resources":{"requests":{"cpu":"1e18","memory":"-1"}}}]}},"NodeNames":["a","full"]}`))
 	doomed := testNode("doomed", 1, 1)
 	doomed.removing = "workers"
 	r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1), testNode("full", 1, 16), doomed))

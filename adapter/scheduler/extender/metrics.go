@@ -22,13 +22,15 @@ type telemetry struct {
 }
 
 // newTelemetry registers the metrics of an Extender.
-func newTelemetry(r prometheus.Registerer, now func() time.Time, snapshot func() *clusterSnapshot, l *assumedPods) (*telemetry, error) {
+func newTelemetry(r prometheus.Registerer, now func() time.Time, snapshot func() *clusterSnapshot,
+	l *assumedPods) (*telemetry, error) {
 	t := &telemetry{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "foresail_extender_request_duration_seconds",
 			Help: "Time from the headers of a request until its answer was written, by verb and HTTP status.",
 			// A scheduler gives up after 200 ms.
-			Buckets: []float64{100e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 2e-3, 3e-3, 5e-3, 10e-3, 20e-3, 50e-3, 100e-3, 200e-3, 500e-3, 1},
+			Buckets: []float64{100e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 2e-3, 3e-3, 5e-3, 10e-3, 20e-3,
+				50e-3, 100e-3, 200e-3, 500e-3, 1},
 		}, []string{"verb", "code"}),
 		connections: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "foresail_extender_connections_total",
@@ -42,7 +44,8 @@ func newTelemetry(r prometheus.Registerer, now func() time.Time, snapshot func()
 	}
 	t.countVerdicts()
 	for _, verb := range []string{verbFilter, verbPrioritize} {
-		t.ok[verb] = t.duration.WithLabelValues(verb, strconv.Itoa(http.StatusOK)) // from 0, so that the first one is an increase
+		// from 0, so that the first one is an increase
+		t.ok[verb] = t.duration.WithLabelValues(verb, strconv.Itoa(http.StatusOK))
 	}
 	t.watch(now, snapshot, l)
 	if r == nil {
@@ -61,7 +64,7 @@ func (t *telemetry) countVerdicts() {
 	}
 	open := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "foresail_extender_fail_open_total",
-		Help: "Nodes that passed, or were scored by requests, for lack of data, by what was missing.",
+		Help: "Nodes that passed, or were scored by requests, for lack of data, by the missing data.",
 	}, []string{"reason"})
 	for g := noGap + 1; g < gaps; g++ {
 		t.open[g] = open.WithLabelValues(g.String())
@@ -79,14 +82,16 @@ func (t *telemetry) countVerdicts() {
 // watch adds gauges of the snapshot and of the assumed pods.
 func (t *telemetry) watch(now func() time.Time, snapshot func() *clusterSnapshot, l *assumedPods) {
 	gauge := func(name, help string, value func() float64) {
-		t.state = append(t.state, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "foresail_extender_" + name, Help: help}, value))
+		t.state = append(t.state,
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "foresail_extender_" + name, Help: help}, value))
 	}
-	gauge("cache_age_seconds", "Age of the cached state of the cluster that requests are answered from; -1 before the first.", func() float64 {
-		if at := snapshot().at; !at.IsZero() {
-			return now().Sub(at).Seconds()
-		}
-		return -1
-	})
+	gauge("cache_age_seconds",
+		"Age of the cached state of the cluster that requests are answered from; -1 before the first.", func() float64 {
+			if at := snapshot().at; !at.IsZero() {
+				return now().Sub(at).Seconds()
+			}
+			return -1
+		})
 	gauge("assumed_pods", "Pods that samples do not include yet: bound recently, or about to be.", func() float64 {
 		return float64(l.pods())
 	})

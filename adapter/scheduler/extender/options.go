@@ -54,17 +54,18 @@ func DefaultRules() Rules {
 // Validate returns all errors joined, each an *OptionError.
 func (r Rules) Validate() error {
 	var errs []error
-	share := func(field string, value float64, ok bool, want string) {
+	share := func(field string, value float64, ok bool, accept string) {
 		if !ok {
-			errs = append(errs, &OptionError{Field: field, Value: fmt.Sprint(value), Want: want})
+			errs = append(errs, &OptionError{Field: field, Value: fmt.Sprint(value), Accept: accept})
 		}
 	}
-	share("MemoryLimit", r.MemoryLimit, r.MemoryLimit >= 0 && r.MemoryLimit <= 1, "a share from 0, which is no limit, to 1")
+	share("MemoryLimit", r.MemoryLimit, r.MemoryLimit >= 0 && r.MemoryLimit <= 1,
+		"a share from 0, which is no limit, to 1")
 	share("CPULimit", r.CPULimit, r.CPULimit >= 0 && r.CPULimit <= 1, "a share from 0, which is no limit, to 1")
 	share("Target", r.Target, r.Target > 0 && r.Target < 1, "a share above 0 and below 1")
 	period := func(field string, value, least time.Duration) {
 		if value < least {
-			errs = append(errs, &OptionError{Field: field, Value: value.String(), Want: least.String() + " or more"})
+			errs = append(errs, &OptionError{Field: field, Value: value.String(), Accept: least.String() + " or more"})
 		}
 	}
 	period("WarmUp", r.WarmUp, 0)
@@ -77,9 +78,9 @@ func (r Rules) Validate() error {
 // complete returns the options with defaults, or all errors joined, each an *OptionError.
 func (o Options) complete() (Options, error) {
 	errs := []error{o.Rules.Validate()}
-	require := func(field string, ok bool, want string) {
+	require := func(field string, ok bool, accept string) {
 		if !ok {
-			errs = append(errs, &OptionError{Field: field, Want: want})
+			errs = append(errs, &OptionError{Field: field, Accept: accept})
 		}
 	}
 	require("Client", o.Client != nil, "one that may list and watch nodes and pods, and get pods")
@@ -114,7 +115,7 @@ type Pools interface {
 	PoolIntent() *PoolIntent
 }
 
-// PoolIntent is what WorkerPools are about to do, as of one moment. It is immutable.
+// PoolIntent holds the planned actions of WorkerPools at one moment. It is immutable.
 type PoolIntent struct {
 	Removing   map[string]string // pools by the names of Nodes that they have committed to remove
 	Candidates map[string]string // pools by the names of Nodes that they would remove next
@@ -131,12 +132,12 @@ type Growth struct {
 // OptionError names a field of Options, Rules or ServerOptions, its value, and what is accepted.
 type OptionError struct {
 	Field, Value string
-	Want         string
+	Accept       string
 	Err          error // may be nil
 }
 
 func (e *OptionError) Error() string {
-	text := fmt.Sprintf("%s is %q: want %s", e.Field, e.Value, e.Want)
+	text := fmt.Sprintf("%s is %q: want %s", e.Field, e.Value, e.Accept)
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}

@@ -43,23 +43,43 @@ func TestScores(t *testing.T) {
 		want int8
 		gap  gap
 	}{
-		"empty: u 0.25":                     {testNode("n", 0, 0), 0.25, 8, noGap},    // 6.5 + 3.5*0.25/0.65 = 7.85
-		"half: u 0.5":                       {testNode("n", 1, 1), 0.5, 9, noGap},     // 6.5 + 3.5*0.5/0.65 = 9.19
-		"at the target: u 0.65":             {testNode("n", 1.6, 1), 0.65, 10, noGap}, // 10
-		"beyond it: u 0.75":                 {testNode("n", 2, 1), 0.75, 5, noGap},    // 6.5*0.25/0.35 = 4.64
-		"full: u 1":                         {testNode("n", 3, 1), 1, 0, noGap},       // 0
-		"overloaded: u 1.25":                {testNode("n", 4, 1), 1.25, 0, noGap},    // 0
-		"memory, if it is more: u 0.75":     {testNode("n", 0, 10), 0.75, 5, noGap},   // as above
-		"requests alone: u 0.5":             {unpredicted(use{1000, gib}), 0.5, 9, gapPrediction},
-		"requests of memory: u 0.75":        {unpredicted(use{0, 10 * gib}), 0.75, 5, gapPrediction},
-		"nothing allocatable: u 0":          {func() *node { n := testNode("n", 1, 1); n.allocatable = use{}; return n }(), 0, 7, gapAllocatable}, // 6.5 away from 0
-		"a half of it is known: u 0.5":      {func() *node { n := testNode("n", 1, 99); n.memory = snapshot.Use{}; return n }(), 0.5, 9, gapPrediction},
-		"a candidate":                       {func() *node { n := testNode("n", 1, 1); n.candidate = "workers"; return n }(), 0.5, 0, noGap},
-		"one that is going":                 {func() *node { n := testNode("n", 1, 1); n.removing = "workers"; return n }(), 0.5, 0, noGap},
-		"what is not a number is nothing":   {testNode("n", math.NaN(), 1), math.NaN(), 0, noGap},
-		"the assumed counts beside: u 0.75": {func() *node { n := testNode("n", 1, 1); n.assumed.add(use{cpu: 1000}); return n }(), 0.75, 5, noGap},
-		"but not beside requests: u 0.5":    {func() *node { n := unpredicted(use{1000, gib}); n.assumed.add(use{cpu: 1000}); return n }(), 0.5, 9, gapPrediction},
-		"requests not beside a prediction":  {func() *node { n := testNode("n", 1, 1); n.requested.add(use{cpu: 4000}); return n }(), 0.5, 9, noGap},
+		"empty: u 0.25":                 {testNode("n", 0, 0), 0.25, 8, noGap},    // 6.5 + 3.5*0.25/0.65 = 7.85
+		"half: u 0.5":                   {testNode("n", 1, 1), 0.5, 9, noGap},     // 6.5 + 3.5*0.5/0.65 = 9.19
+		"at the target: u 0.65":         {testNode("n", 1.6, 1), 0.65, 10, noGap}, // 10
+		"beyond it: u 0.75":             {testNode("n", 2, 1), 0.75, 5, noGap},    // 6.5*0.25/0.35 = 4.64
+		"full: u 1":                     {testNode("n", 3, 1), 1, 0, noGap},       // 0
+		"overloaded: u 1.25":            {testNode("n", 4, 1), 1.25, 0, noGap},    // 0
+		"memory, if it is more: u 0.75": {testNode("n", 0, 10), 0.75, 5, noGap},   // as above
+		"requests alone: u 0.5":         {unpredicted(use{1000, gib}), 0.5, 9, gapPrediction},
+		"requests of memory: u 0.75":    {unpredicted(use{0, 10 * gib}), 0.75, 5, gapPrediction},
+		// 6.5 away from 0
+		"nothing allocatable: u 0": {func() *node { n := testNode("n", 1, 1); n.allocatable = use{}; return n }(), 0, 7,
+			gapAllocatable},
+		"a half of it is known: u 0.5": {func() *node {
+			n := testNode("n", 1, 99)
+			n.memory = snapshot.Use{}
+			return n
+		}(), 0.5, 9, gapPrediction},
+		"a candidate": {func() *node { n := testNode("n", 1, 1); n.candidate = "workers"; return n }(),
+			0.5, 0, noGap},
+		"one that is going": {func() *node { n := testNode("n", 1, 1); n.removing = "workers"; return n }(),
+			0.5, 0, noGap},
+		"what is not a number is nothing": {testNode("n", math.NaN(), 1), math.NaN(), 0, noGap},
+		"the assumed counts beside: u 0.75": {func() *node {
+			n := testNode("n", 1, 1)
+			n.assumed.add(use{cpu: 1000})
+			return n
+		}(), 0.75, 5, noGap},
+		"but not beside requests: u 0.5": {func() *node {
+			n := unpredicted(use{1000, gib})
+			n.assumed.add(use{cpu: 1000})
+			return n
+		}(), 0.5, 9, gapPrediction},
+		"requests not beside a prediction": {func() *node {
+			n := testNode("n", 1, 1)
+			n.requested.add(use{cpu: 4000})
+			return n
+		}(), 0.5, 9, noGap},
 		"a prediction that is stale: u 0.75": {func() *node {
 			n := testNode("n", 0, 0)
 			n.requested.add(use{cpu: 2000})
@@ -149,7 +169,8 @@ func TestScoresWithoutASnapshot(t *testing.T) {
 }
 
 func TestBestNode(t *testing.T) {
-	best, alike, less, none := testNode("best", 1.6, 1), testNode("alike", 1.58, 1), testNode("less", 1, 1), testNode("none", 4, 1)
+	best, alike, less, none := testNode("best", 1.6, 1), testNode("alike", 1.58, 1),
+		testNode("less", 1, 1), testNode("none", 4, 1)
 	twin := testNode("twin", 1.6, 1)
 	v := testSnapshot(best, alike, less, none, twin)
 	for name, test := range map[string]struct {

@@ -14,7 +14,8 @@ import (
 )
 
 // errNodes is the answer to a scheduler that sends whole nodes. Its other plugins would not work either.
-var errNodes = errors.New("foresail: the scheduler sent no NodeNames: set nodeCacheCapable: true for this extender in its KubeSchedulerConfiguration")
+var errNodes = errors.New(
+	"foresail: the scheduler sent no NodeNames: set nodeCacheCapable: true for this extender in its KubeSchedulerConfiguration")
 
 // errNoPod is the answer to a body without a pod.
 var errNoPod = errors.New("foresail: the request has no Pod")
@@ -29,7 +30,8 @@ const (
 	maxContainers = 1000
 )
 
-var errTooManyValues = fmt.Errorf("foresail: the request has more than %d values beside names of nodes: if there are whole nodes in it, set nodeCacheCapable: true for this extender in the KubeSchedulerConfiguration", maxValues)
+var errTooManyValues = fmt.Errorf(
+	"foresail: the request has more than %d values in addition to names of nodes: if there are whole nodes in it, set nodeCacheCapable: true for this extender in the KubeSchedulerConfiguration", maxValues)
 
 // filterArgs is an extenderv1.ExtenderArgs with only the fields of the pod that are read.
 type filterArgs struct {
@@ -93,7 +95,9 @@ func decode(body []byte, maxNames int) (*corev1.Pod, []string, error) {
 	case args.NodeNames == nil:
 		return nil, nil, errNodes
 	case len(*args.NodeNames) > maxNames:
-		return nil, nil, fmt.Errorf("foresail: the request names %d nodes: want %d or fewer, twice the nodes of the cluster and 1000", len(*args.NodeNames), maxNames)
+		return nil, nil, fmt.Errorf(
+			"foresail: the request names %d nodes: want %d or fewer, twice the nodes of the cluster and 1000",
+			len(*args.NodeNames), maxNames)
 	}
 	for _, name := range *args.NodeNames {
 		if len(name) > maxNameBytes {
@@ -150,13 +154,15 @@ func (p *podFields) pod() *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			Containers: containersOf(p.Spec.Containers), InitContainers: containersOf(p.Spec.InitContainers),
-			Resources: p.Spec.Resources, Overhead: p.Spec.Overhead, Priority: p.Spec.Priority, PreemptionPolicy: p.Spec.PreemptionPolicy,
-			NodeSelector: p.Spec.NodeSelector, Tolerations: p.Spec.Tolerations,
+			Resources: p.Spec.Resources, Overhead: p.Spec.Overhead, Priority: p.Spec.Priority,
+			PreemptionPolicy: p.Spec.PreemptionPolicy,
+			NodeSelector:     p.Spec.NodeSelector, Tolerations: p.Spec.Tolerations,
 		},
 		Status: corev1.PodStatus{
 			Conditions: p.Status.Conditions, NominatedNodeName: p.Status.NominatedNodeName,
 			Resources: p.Status.Resources, AllocatedResources: p.Status.AllocatedResources,
-			ContainerStatuses: statusesOf(p.Status.ContainerStatuses), InitContainerStatuses: statusesOf(p.Status.InitContainerStatuses),
+			ContainerStatuses:     statusesOf(p.Status.ContainerStatuses),
+			InitContainerStatuses: statusesOf(p.Status.InitContainerStatuses),
 		},
 	}
 	if p.Spec.Affinity != nil {

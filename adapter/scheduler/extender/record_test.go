@@ -24,16 +24,23 @@ func TestBoundAt(t *testing.T) {
 		conditions []corev1.PodCondition
 		want       time.Time
 	}{
-		"as the API says":         {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, noon.Add(-time.Minute))}, noon.Add(-time.Minute)},
-		"at once":                 {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, created)}, created},
-		"in the same moment":      {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, noon)}, noon},
-		"never told":              {nil, noon},
-		"in the future":           {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, noon.Add(time.Second))}, noon},
-		"before it was made":      {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, created.Add(-time.Second))}, noon},
-		"without a time":          {[]corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}, noon},
-		"not, but bound by hand":  {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionFalse, noon.Add(-time.Minute))}, noon},
-		"of another condition":    {[]corev1.PodCondition{since(corev1.PodReady, corev1.ConditionTrue, noon.Add(-time.Minute))}, noon},
-		"as one of several tells": {[]corev1.PodCondition{since(corev1.PodReady, corev1.ConditionTrue, noon), since(corev1.PodScheduled, corev1.ConditionTrue, noon.Add(-time.Minute))}, noon.Add(-time.Minute)},
+		"as the API says": {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue,
+			noon.Add(-time.Minute))}, noon.Add(-time.Minute)},
+		"at once": {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, created)},
+			created},
+		"in the same moment": {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, noon)}, noon},
+		"never told":         {nil, noon},
+		"in the future": {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue,
+			noon.Add(time.Second))}, noon},
+		"before it was made": {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue,
+			created.Add(-time.Second))}, noon},
+		"without a time": {[]corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}, noon},
+		"not, but bound by hand": {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionFalse,
+			noon.Add(-time.Minute))}, noon},
+		"of another condition": {[]corev1.PodCondition{since(corev1.PodReady, corev1.ConditionTrue,
+			noon.Add(-time.Minute))}, noon},
+		"as one of several tells": {[]corev1.PodCondition{since(corev1.PodReady, corev1.ConditionTrue, noon),
+			since(corev1.PodScheduled, corev1.ConditionTrue, noon.Add(-time.Minute))}, noon.Add(-time.Minute)},
 	} {
 		p := podOf()
 		p.CreationTimestamp, p.Status.Conditions = metav1.NewTime(created), c.conditions
@@ -51,7 +58,8 @@ func TestPodRecord(t *testing.T) {
 	p.Spec.NodeName = "n"
 	p.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
 	p.Status.Conditions = []corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, noon.Add(-time.Minute))}
-	want := record{node: unique.Make("n"), requests: use{1000, 100 * mib}, estimate: use{1700, 70 * mib}, bound: noon.Add(-time.Minute).UnixNano()}
+	want := record{node: unique.Make("n"), requests: use{1000, 100 * mib}, estimate: use{1700, 70 * mib},
+		bound: noon.Add(-time.Minute).UnixNano()}
 	r, ok = recordOf(p, nil, noon)
 	assert.True(t, ok)
 	assert.Equal(t, want, r)
@@ -78,11 +86,12 @@ func TestStartedAt(t *testing.T) {
 		containers []corev1.ContainerStatus
 		want       time.Time // zero: not yet
 	}{
-		"no kubelet has told":    {nil, time.Time{}},
-		"one of two":             {[]corev1.ContainerStatus{ranSince(early), {State: waiting}}, time.Time{}},
-		"both":                   {[]corev1.ContainerStatus{ranSince(late), ranSince(early)}, late},
-		"one has ended":          {[]corev1.ContainerStatus{ranSince(early), {State: ended}}, late},
-		"one waits to run again": {[]corev1.ContainerStatus{ranSince(early), {State: waiting, LastTerminationState: ended}}, late},
+		"no kubelet has told": {nil, time.Time{}},
+		"one of two":          {[]corev1.ContainerStatus{ranSince(early), {State: waiting}}, time.Time{}},
+		"both":                {[]corev1.ContainerStatus{ranSince(late), ranSince(early)}, late},
+		"one has ended":       {[]corev1.ContainerStatus{ranSince(early), {State: ended}}, late},
+		"one waits to run again": {[]corev1.ContainerStatus{ranSince(early), {State: waiting, LastTerminationState: ended}},
+			late},
 	} {
 		p := podOf()
 		p.Status.ContainerStatuses = c.containers

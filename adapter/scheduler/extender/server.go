@@ -90,7 +90,8 @@ func NewServer(o ServerOptions, handler http.Handler) (*Server, error) {
 			MaxHeaderBytes:    64 << 10,
 			ConnContext:       withConnection,
 			ErrorLog:          stdlog.New(failures, "", 0),
-			HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerStream: pooledBody, MaxReceiveBufferPerConnection: 4 * pooledBody},
+			HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: pooledBody,
+				MaxReceiveBufferPerConnection: 4 * pooledBody},
 		},
 	}, nil
 }
@@ -170,7 +171,8 @@ func selfSigned() (certificate, key []byte, err error) {
 	if err != nil {
 		host = "localhost"
 	}
-	certificate, key, err = cert.GenerateSelfSignedCertKey(host, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, []string{"localhost"})
+	certificate, key, err = cert.GenerateSelfSignedCertKey(host,
+		[]net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, []string{"localhost"})
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a certificate for the scheduler extender: %w", err)
 	}

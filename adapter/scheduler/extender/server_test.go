@@ -43,7 +43,8 @@ func serve(t *testing.T, o ServerOptions, h http.Handler) string {
 }
 
 func clientOf(config *tls.Config) *http.Client {
-	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}}
+	return &http.Client{Timeout: 10 * time.Second,
+		Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}}
 }
 
 func anyServer() *http.Client { return clientOf(&tls.Config{InsecureSkipVerify: true}) }
@@ -71,7 +72,8 @@ func argsOf(pod *corev1.Pod, names ...string) extenderv1.ExtenderArgs {
 func TestHTTP2UsesOneConnection(t *testing.T) {
 	doomed := testNode("doomed", 1, 1)
 	doomed.removing = "workers"
-	r := newRig(DefaultRules(), testSnapshot(testNode("half", 1.6, 2), testNode("full", 1, 15), doomed, testNode("idle", 0, 0)))
+	r := newRig(DefaultRules(),
+		testSnapshot(testNode("half", 1.6, 2), testNode("full", 1, 15), doomed, testNode("idle", 0, 0)))
 	url := serve(t, ServerOptions{}, r.Handler())
 	client := anyServer()
 	for range 10 {
@@ -100,7 +102,8 @@ func TestHTTP2UsesOneConnection(t *testing.T) {
 func TestHTTP1KeepsItsConnection(t *testing.T) {
 	r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1)))
 	url := serve(t, ServerOptions{}, r.Handler())
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true,
+		NextProtos: []string{"http/1.1"}}}}
 	names := make([]string, 1000) // an answer that is too long to be given its length by the library
 	for i := range names {
 		names[i] = "a"
@@ -181,7 +184,8 @@ func poolOf(t *testing.T, content []byte) *x509.CertPool {
 func showsSoon(t *testing.T, url string, want []byte) {
 	t.Helper()
 	assert.Eventually(t, func() bool {
-		connection, err := tls.Dial("tcp", strings.TrimPrefix(url, "https://"), &tls.Config{RootCAs: poolOf(t, want), ServerName: "127.0.0.1"})
+		connection, err := tls.Dial("tcp", strings.TrimPrefix(url, "https://"),
+			&tls.Config{RootCAs: poolOf(t, want), ServerName: "127.0.0.1"})
 		if err == nil {
 			connection.Close()
 		}

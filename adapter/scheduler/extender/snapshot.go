@@ -54,7 +54,8 @@ type node struct {
 
 // newSnapshot joins nodes, forecasts and the intent of pools. busy has the nodes that pods came to recently.
 // intent may be nil.
-func newSnapshot(at time.Time, nodes []node, loads *snapshot.NodeLoads, busy map[*slot]bool, intent *PoolIntent) *clusterSnapshot {
+func newSnapshot(at time.Time, nodes []node, loads *snapshot.NodeLoads, busy map[*slot]bool,
+	intent *PoolIntent) *clusterSnapshot {
 	v := &clusterSnapshot{at: at, nodes: make(map[string]*node, len(nodes))}
 	if intent == nil {
 		intent = &PoolIntent{}

@@ -34,14 +34,16 @@ func TestSnapshotJoinsSources(t *testing.T) {
 	}}
 	growing := []Growth{{Pool: "b"}}
 	v := newSnapshot(noon, nodes, loads, map[*slot]bool{busy: true}, &PoolIntent{
-		Removing: map[string]string{"going": "a", "both": "a", "gone": "a"}, Candidates: map[string]string{"next": "a"}, Growing: growing,
+		Removing:   map[string]string{"going": "a", "both": "a", "gone": "a"},
+		Candidates: map[string]string{"next": "a"}, Growing: growing,
 	})
 	assert.Equal(t, noon, v.at)
 	assert.Equal(t, growing, v.growing)
 	assert.Len(t, v.nodes, len(nodes))
 	assert.Equal(t, read(recent, 5, 2), v.nodes["quiet"].cpu)
 	assert.Equal(t, read(recent, 5, 2), v.nodes["quiet"].memory)
-	assert.Equal(t, snapshot.Use{Sampled: recent, Now: 5, Predicted: 5, Upper: 5}, v.nodes["busy"].cpu, "the forecast has not followed yet")
+	assert.Equal(t, snapshot.Use{Sampled: recent, Now: 5, Predicted: 5, Upper: 5}, v.nodes["busy"].cpu,
+		"the forecast has not followed yet")
 	assert.Equal(t, snapshot.Use{Sampled: recent, Now: 5, Predicted: 5, Upper: 5}, v.nodes["busy"].memory)
 	assert.Equal(t, snapshot.Use{}, v.nodes["unread"].cpu)
 	assert.Equal(t, snapshot.Use{}, v.nodes["again"].cpu, "that is of another node of the name")
@@ -53,6 +55,7 @@ func TestSnapshotJoinsSources(t *testing.T) {
 	assert.Equal(t, "a", v.nodes["both"].removing, "the pool is told, where it is known")
 
 	assert.Empty(t, newSnapshot(noon, nil, loads, nil, nil).nodes)
-	assert.Equal(t, snapshot.Use{Sampled: recent, Now: 1, Predicted: 2, Upper: 3}, risen(read(recent, 1, 2)), "a rising forecast stands")
+	assert.Equal(t, snapshot.Use{Sampled: recent, Now: 1, Predicted: 2, Upper: 3},
+		risen(read(recent, 1, 2)), "a rising forecast stands")
 	assert.Equal(t, snapshot.Use{}, risen(snapshot.Use{}))
 }

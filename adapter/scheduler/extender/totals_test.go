@@ -132,7 +132,8 @@ func (p *play) step() string {
 	default:
 		at := p.clock.Add(-time.Duration(p.random.IntN(20)) * time.Second)
 		p.loads[p.name("n", 6)] = snapshot.NodeLoad{
-			CPU: snapshot.Use{Sampled: at, Window: time.Duration(p.random.IntN(3)) * 20 * time.Second}, Memory: snapshot.Use{Sampled: at},
+			CPU:    snapshot.Use{Sampled: at, Window: time.Duration(p.random.IntN(3)) * 20 * time.Second},
+			Memory: snapshot.Use{Sampled: at},
 		}
 		return "sampled"
 	}
@@ -189,7 +190,7 @@ func (p *play) node() string {
 	}
 }
 
-// ask scores a pod that pends, or one that nobody has told of yet, which does not count.
+// ask scores a pod that pends, or one that no one has told of yet, which does not count.
 func (p *play) ask() string {
 	uid, pends := p.uid(), false
 	if pod := p.live[p.name("p", 30)]; pod != nil && pod.Spec.NodeName == "" {
@@ -275,7 +276,8 @@ func testTotals(t *testing.T, from, to uint64) {
 	for seed := from; seed < to; seed++ {
 		p := &play{
 			T: t, random: rand.New(rand.NewPCG(seed, 1)), clock: noon,
-			live: map[string]*corev1.Pod{}, told: map[types.UID]bool{}, bound: map[types.UID]time.Time{}, started: map[types.UID]time.Time{},
+			live: map[string]*corev1.Pod{}, told: map[types.UID]bool{}, bound: map[types.UID]time.Time{},
+			started:    map[types.UID]time.Time{},
 			assumedNow: map[types.UID]*assumedPod{}, there: map[string]*corev1.Node{}, loads: map[string]snapshot.NodeLoad{},
 		}
 		p.cluster = listed(t, func() time.Time { return p.clock })

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkRound is what comes of each reading of 5,000 nodes: 10,000 forecasts, and a snapshot. bytes/node is what is kept of a
-// node whose window is full, the snapshot included.
+// BenchmarkRound is what comes of each reading of 5,000 nodes: 10,000 forecasts, and a snapshot.
+// bytes/node is what is kept of a node whose window is full, the snapshot included.
 func BenchmarkRound(b *testing.B) {
 	const nodes = 5000
 	b.ReportAllocs()
@@ -27,7 +27,8 @@ func BenchmarkRound(b *testing.B) {
 			for i := range values {
 				values[i] = 2 + r.Float64()
 			}
-			out = append(out, Reading{Node: name, Resource: CPU, Window: 15 * time.Second, Samples: every(now, values...)}, Reading{Node: name, Resource: Memory, Samples: every(now, values...)})
+			out = append(out, Reading{Node: name, Resource: CPU, Window: 15 * time.Second, Samples: every(now, values...)},
+				Reading{Node: name, Resource: Memory, Samples: every(now, values...)})
 		}
 		return out
 	}

@@ -67,8 +67,10 @@ func (l nodeLister) List(ctx context.Context, _ metav1.ListOptions) (*v1beta1.No
 // metricsOf returns what a node uses, as metrics-server tells it.
 func metricsOf(name string, at time.Time, cores, bytes string) v1beta1.NodeMetrics {
 	return v1beta1.NodeMetrics{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Timestamp: metav1.NewTime(at), Window: metav1.Duration{Duration: 20 * time.Second},
-		Usage: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cores), corev1.ResourceMemory: resource.MustParse(bytes)},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Timestamp: metav1.NewTime(at),
+		Window: metav1.Duration{Duration: 20 * time.Second},
+		Usage: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cores),
+			corev1.ResourceMemory: resource.MustParse(bytes)},
 	}
 }
 

@@ -75,7 +75,8 @@ func (f *Forecaster) Run(ctx context.Context) error {
 
 // untilNext returns the time to the next read. Reads happen at the same times of the clock in all replicas.
 func (f *Forecaster) untilNext() time.Duration {
-	return source.UntilNext(time.Duration(f.options.Now().UnixNano()), source.Phase(f.options.Interval, "nodes"), f.options.Interval)
+	return source.UntilNext(time.Duration(f.options.Now().UnixNano()),
+		source.Phase(f.options.Interval, "nodes"), f.options.Interval)
 }
 
 // round reads once and publishes the result. It reports whether the read was complete.
@@ -121,8 +122,9 @@ const (
 	stallLimit = 10
 )
 
-// Ready returns an error until the first read, for a minute at most. A source that fails later does not count, because the extender
-// falls back to requests: NodeLoads has the error. A stalled loop counts.
+// Ready returns an error until the first read, for a minute at most. A source that fails later does
+// not count, because the extender falls back to requests: NodeLoads has the error. A stalled loop
+// counts.
 func (f *Forecaster) Ready() error {
 	started, loads, now := f.started.Load(), f.NodeLoads(), f.options.Now()
 	if started == nil {
@@ -144,15 +146,16 @@ func (f *Forecaster) Ready() error {
 // Options of a Forecaster; only Source must be set.
 type Options struct {
 	Source Source
-	// Nodes returns the present Nodes, or nil while they are unknown. Samples of other nodes are dropped. It must not block.
-	// Without it nodes are dropped when they are not read any more.
+	// Nodes returns the present Nodes, or nil while they are unknown. Samples of other nodes are
+	// dropped. It must not block. Without it nodes are dropped when they are not read any more.
 	Nodes func() []nodequery.Node
 
 	Interval time.Duration // of reads, and the step of forecasts; 0 = 15 s
 	Window   time.Duration // how far forecasts look back; 0 = 15 min
 	Horizon  time.Duration // how far they look ahead; 0 = 2 min
-	// StaleAfter is the age of the newest sample from which a forecast is not used, and the longest gap between samples that is
-	// bridged; 0 = 3 min. A node is forgotten at twice that age; until then it differs from one that was never read.
+	// StaleAfter is the age of the newest sample from which a forecast is not used, and the longest
+	// gap between samples that is bridged; 0 = 3 min. A node is forgotten at twice that age; until
+	// then it differs from one that was never read.
 	StaleAfter time.Duration
 
 	Now      func() time.Time      // nil = time.Now
@@ -195,8 +198,10 @@ func (o *Options) validate() error {
 		}
 	}
 	require(o.Source != nil, "Source", o.Source, "given")
-	require(o.Interval >= time.Second && o.Interval%time.Millisecond == 0, "Interval", o.Interval, "a whole number of milliseconds, at least 1s")
-	require(o.Window >= 10*o.Interval && o.Window <= maxSteps*o.Interval, "Window", o.Window, fmt.Sprintf("from 10 to %d intervals", maxSteps))
+	require(o.Interval >= time.Second && o.Interval%time.Millisecond == 0, "Interval", o.Interval,
+		"a whole number of milliseconds, at least 1s")
+	require(o.Window >= 10*o.Interval && o.Window <= maxSteps*o.Interval, "Window", o.Window,
+		fmt.Sprintf("from 10 to %d intervals", maxSteps))
 	require(o.Horizon >= 0 && o.Horizon <= maxHorizon, "Horizon", o.Horizon, fmt.Sprintf("from 0s to %s", maxHorizon))
 	require(o.StaleAfter >= 2*o.Interval, "StaleAfter", o.StaleAfter, "at least two intervals")
 	return errors.Join(errs...)

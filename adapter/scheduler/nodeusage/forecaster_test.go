@@ -98,7 +98,8 @@ func TestReadsAreAnIntervalApart(t *testing.T) {
 
 // gone is the error of an API server where nothing serves metrics.k8s.io.
 func gone() error {
-	return apierrors.NewGenericServerResponse(http.StatusNotFound, "list", schema.GroupResource{Group: "metrics.k8s.io", Resource: "nodes"}, "", "404 page not found", 0, true)
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, "list",
+		schema.GroupResource{Group: "metrics.k8s.io", Resource: "nodes"}, "", "404 page not found", 0, true)
 }
 
 func TestFailingSource(t *testing.T) {
@@ -121,7 +122,7 @@ func TestFailingSource(t *testing.T) {
 
 		time.Sleep(2*time.Minute + 20*time.Second)
 		synctest.Wait()
-		require.Equal(t, known, f.NodeLoads().Nodes, "nobody goes by it, but it can be told that there was something")
+		require.Equal(t, known, f.NodeLoads().Nodes, "no one goes by it, but it can be told that there was something")
 		require.False(t, known["a"].CPU.Fresh(time.Now(), 3*time.Minute))
 
 		time.Sleep(3 * time.Minute)
@@ -252,7 +253,8 @@ func TestIncompleteNodeMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{}
 		api.set(func(now time.Time) ([]v1beta1.NodeMetrics, error) {
-			half, negative, timeless := metricsOf("half", scraped(now), "1", "1"), metricsOf("negative", scraped(now), "-1", "1"), metricsOf("timeless", time.Time{}, "1", "1")
+			half, negative, timeless := metricsOf("half", scraped(now), "1", "1"),
+				metricsOf("negative", scraped(now), "-1", "1"), metricsOf("timeless", time.Time{}, "1", "1")
 			delete(half.Usage, "cpu")
 			return []v1beta1.NodeMetrics{half, negative, timeless}, nil
 		})
@@ -344,7 +346,8 @@ foresail_node_source_failing 1
 func TestPartOfAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := running(t, Options{Source: scripted(func(now time.Time) ([]Reading, error) {
-			return []Reading{{Node: "a", Resource: CPU, Samples: every(scraped(now).UnixMilli(), same(8, 2)...)}}, errors.New("half is lost")
+			return []Reading{{Node: "a", Resource: CPU, Samples: every(scraped(now).UnixMilli(), same(8, 2)...)}},
+				errors.New("half is lost")
 		})})
 		synctest.Wait()
 		loads := f.NodeLoads()
@@ -358,12 +361,14 @@ func TestPartOfAnAnswer(t *testing.T) {
 func TestRejectsWrongOptions(t *testing.T) {
 	source := scripted(func(time.Time) ([]Reading, error) { return nil, nil })
 	for want, o := range map[string]Options{
-		"Source: <nil>: must be given":                                         {},
-		"Interval: 100ms: must be a whole number of milliseconds, at least 1s": {Source: source, Interval: 100 * time.Millisecond, Window: 10 * time.Second},
-		"Window: 1m0s: must be from 10 to 1000 intervals":                      {Source: source, Window: time.Minute},
-		"Window: 24h0m0s: must be from 10 to 1000 intervals":                   {Source: source, Window: 24 * time.Hour},
-		"Horizon: -1s: must be from 0s to 24h0m0s":                             {Source: source, Horizon: -time.Second},
-		"StaleAfter: 20s: must be at least two intervals":                      {Source: source, StaleAfter: 20 * time.Second},
+		"Source: <nil>: must be given": {},
+		"Interval: 100ms: must be a whole number of milliseconds, at least 1s": {Source: source,
+			Interval: 100 * time.Millisecond, Window: 10 * time.Second},
+		"Window: 1m0s: must be from 10 to 1000 intervals":    {Source: source, Window: time.Minute},
+		"Window: 24h0m0s: must be from 10 to 1000 intervals": {Source: source, Window: 24 * time.Hour},
+		"Horizon: -1s: must be from 0s to 24h0m0s":           {Source: source, Horizon: -time.Second},
+		"StaleAfter: 20s: must be at least two intervals": {Source: source,
+			StaleAfter: 20 * time.Second},
 	} {
 		_, err := New(o)
 		assert.EqualError(t, err, want)
@@ -377,9 +382,12 @@ func TestAnswersOfAnAPIServer(t *testing.T) {
 		code               int
 		body, result, says string
 	}{
-		"no APIService":  {http.StatusNotFound, "404 page not found", "missing", "metrics.k8s.io is not served: install metrics-server: "},
-		"forbidden":      {http.StatusForbidden, status, "forbidden", "the verb list on the resource nodes of metrics.k8s.io is forbidden: grant it: "},
-		"server away":    {http.StatusServiceUnavailable, "service unavailable", "unavailable", "see whether metrics-server is ready: "},
+		"no APIService": {http.StatusNotFound, "404 page not found", "missing",
+			"metrics.k8s.io is not served: install metrics-server: "},
+		"forbidden": {http.StatusForbidden, status, "forbidden",
+			"the verb list on the resource nodes of metrics.k8s.io is forbidden: grant it: "},
+		"server away": {http.StatusServiceUnavailable, "service unavailable", "unavailable",
+			"see whether metrics-server is ready: "},
 		"not understood": {http.StatusOK, "<html>", "error", "list the NodeMetrics: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,8 @@ type telemetry struct {
 func newTelemetry(r prometheus.Registerer, f *Forecaster) *telemetry {
 	factory := promauto.With(r)
 	rejected := factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "foresail_node_samples_rejected_total", Help: "Samples of node use that were rejected, by reason: value, future or old.",
+		Name: "foresail_node_samples_rejected_total",
+		Help: "Samples of node use that were rejected, by reason: value, future or old.",
 	}, []string{"reason"})
 	t := &telemetry{
 		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
@@ -73,7 +74,8 @@ var (
 	descAge = prometheus.NewDesc("foresail_node_sample_age_seconds",
 		"Age of the newest samples that forecasts of nodes are made of: the median, the 0.99 quantile and the "+
 			"oldest. Its count is that of nodes with a forecast.", []string{"resource"}, nil)
-	descTrouble = prometheus.NewDesc("foresail_node_source_failing", "1 while the use of nodes cannot be read, or only a part of it, else 0.", nil, nil)
+	descTrouble = prometheus.NewDesc("foresail_node_source_failing",
+		"1 while the use of nodes cannot be read, or only a part of it, else 0.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

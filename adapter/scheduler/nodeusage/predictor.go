@@ -11,8 +11,8 @@ import (
 
 // predictor forecasts one series after the other. It is not safe for concurrent use.
 //
-// The step of a forecast is the interval, or several intervals if samples are further apart. Otherwise the line between two samples
-// would look like a trend that was predicted without error.
+// The step of a forecast is the interval, or several intervals if samples are further apart.
+// Otherwise the line between two samples would look like a trend that was predicted without error.
 type predictor struct {
 	params    pipeline.Params
 	pipelines map[int64]*pipeline.Pipeline // by intervals per step
@@ -22,7 +22,8 @@ type predictor struct {
 }
 
 func newPredictor(p pipeline.Params) (*predictor, error) {
-	made := &predictor{params: p, pipelines: map[int64]*pipeline.Pipeline{}, instance: [1]pipeline.Instance{{Start: math.MinInt64}}}
+	made := &predictor{params: p, pipelines: map[int64]*pipeline.Pipeline{},
+		instance: [1]pipeline.Instance{{Start: math.MinInt64}}}
 	_, err := made.stepping(1)
 	return made, err
 }
@@ -34,7 +35,8 @@ func (p *predictor) stepping(intervals int64) (*pipeline.Pipeline, error) {
 	}
 	params := p.params
 	params.Interval *= time.Duration(intervals)
-	params.StaleAfter += params.Interval // the newest tick is up to a step older than the newest sample; the caller checks the age of that
+	// the newest tick is up to a step older than the newest sample; the caller checks the age of that
+	params.StaleAfter += params.Interval
 	made, err := pipeline.New(params)
 	if err == nil {
 		p.pipelines[intervals] = made
@@ -42,16 +44,17 @@ func (p *predictor) stepping(intervals int64) (*pipeline.Pipeline, error) {
 	return made, err
 }
 
-// fewest is the minimum number of steps between the first and the last sample. With fewer the error of forecasts is unknown. With
-// this many the upper estimate covers 88 to 98 of 100 cases (TestUpperCovers).
+// fewest is the minimum number of steps between the first and the last sample. With fewer the error
+// of forecasts is unknown. With this many the upper estimate covers 88 to 98 of 100 cases
+// (TestUpperCovers).
 const fewest = 4
 
-// fewestSamples is the minimum number of samples, because some steps may have none. Two samples lie on one line, so they show no
-// error.
+// fewestSamples is the minimum number of samples, because some steps may have none. Two samples lie
+// on one line, so they show no error.
 const fewestSamples = 3
 
-// intervals returns the number of intervals per step: the mean distance of the samples, of which there must be two. A window has at
-// least ten steps.
+// intervals returns the number of intervals per step: the mean distance of the samples, of which
+// there must be two. A window has at least ten steps.
 func (p *predictor) intervals(samples []pipeline.Sample) int64 {
 	apart := float64(samples[len(samples)-1].T-samples[0].T) / float64(len(samples)-1)
 	n := int64(math.Round(apart / float64(p.params.Interval.Milliseconds())))
@@ -94,14 +97,16 @@ func (p *predictor) run(intervals int64, in pipeline.Input, samples []pipeline.S
 	return made.RunIn(&p.memory, in)
 }
 
-// lag is how much later a mean over window shows a change than a mean over step: on average rate(…[1m]) is half a minute old.
+// lag is how much later a mean over window shows a change than a mean over step: on average
+// rate(…[1m]) is half a minute old.
 func lag(window, step time.Duration) time.Duration { return max(0, window-step) / 2 }
 
 // The smoothing of level and trend, for rises and falls.
 //
-// The defaults of the pipeline (0.2, 0.1, 0.2, 0.1) suit one sample per second. At one per 15 s they take minutes to follow a pod
-// that came or went, and the trend oscillates. BenchmarkSmoothing compares choices on eleven kinds of load (noise, ramps, steps, a
-// wave, pods that come and go, a leak), for samples that are means over 15 s and, in brackets, over 60 s:
+// The defaults of the pipeline (0.2, 0.1, 0.2, 0.1) suit one sample per second. At one per 15 s
+// they take minutes to follow a pod that came or went, and the trend oscillates. BenchmarkSmoothing
+// compares choices on eleven kinds of load (noise, ramps, steps, a wave, pods that come and go, a
+// leak), for samples that are means over 15 s and, in brackets, over 60 s:
 //
 //	                        mean error   bias          below the upper   of a steady growth
 //	                        (1)                        estimate          after 2, 5 min (2)
@@ -114,9 +119,10 @@ func lag(window, step time.Duration) time.Duration { return max(0, window-step) 
 //
 // (1) relative to that of predicting the present use; (2) the share of the growth up to the horizon that is predicted.
 //
-// The present use of a node is a good prediction for two minutes later, unless it grows or falls. There the chosen values have 0.78
-// and 0.96 of its error, and 0.92 on the wave. Less trend is slightly better on noise, but shows growth too late. Rises are followed
-// faster than falls, because a missed rise costs more.
+// The present use of a node is a good prediction for two minutes later, unless it grows or falls.
+// There the chosen values have 0.78 and 0.96 of its error, and 0.92 on the wave. Less trend is
+// slightly better on noise, but shows growth too late. Rises are followed faster than falls,
+// because a missed rise costs more.
 const (
 	levelUp, levelDown = 0.6, 0.3
 	trendUp, trendDown = 0.1, 0.1
@@ -133,27 +139,30 @@ func (o *Options) params() pipeline.Params {
 	return p
 }
 
-// confidence is the distance of the upper estimate from the prediction in standard deviations, so that about 95% of later values are
-// below it. It would be 1.64 for a normal distribution and a deviation that includes outliers.
+// confidence is the distance of the upper estimate from the prediction in standard deviations, so
+// that about 95% of later values are below it. It would be 1.64 for a normal distribution and a
+// deviation that includes outliers.
 const confidence = 1.75
 
-// spread returns the error of a prediction several steps ahead relative to that of a single step: the square root of
-// 1 + Σ (α+αβj)² over j from 1 to steps-1, Holt's prediction interval (Hyndman & Athanasopoulos, Forecasting: principles and
-// practice, 3rd ed., section 8.7), for any number of steps from 1 on.
+// spread returns the error of a prediction several steps ahead relative to that of a single step:
+// the square root of 1 + Σ (α+αβj)² over j from 1 to steps-1, Holt's prediction interval (Hyndman &
+// Athanasopoulos, Forecasting: principles and practice, 3rd ed., section 8.7), for any number of
+// steps from 1 on.
 func spread(alpha, beta, steps float64) float64 {
 	h := max(1, steps)
 	return math.Sqrt(1 + alpha*alpha*((h-1)+beta*h*(h-1)+beta*beta*h*(h-1)*(2*h-1)/6))
 }
 
-// A pod that comes or goes changes the use of its node once, unpredictably. That is no trend, and does not make later forecasts less
-// accurate. So the majority of samples decides on both.
+// recent and its limits ignore single changes: a pod that starts or ends changes the use of its
+// node once. That is no trend, and does not make later forecasts less accurate. So the majority of
+// samples decides on both.
 //
-// recent is the number of newest changes that confirm a trend. A jump is one change, or five where samples are means over a
-// minute; a growth is confirmed after six.
+// recent is the number of newest changes that confirm a trend. A jump is one change, or five where
+// samples are means over a minute; a growth is confirmed after six.
 const recent = 11
 
-// steady returns the part of a trend (a change per step) that the newest samples confirm: at most the median of their changes, and
-// 0 if that has the other sign. There must be two samples.
+// steady returns the part of a trend (a change per step) that the newest samples confirm: at most
+// the median of their changes, and 0 if that has the other sign. There must be two samples.
 func (p *predictor) steady(trend float64, all []pipeline.Sample, step time.Duration) float64 {
 	newest := all[max(0, len(all)-1-recent):]
 	p.scratch = p.scratch[:0]
@@ -175,7 +184,8 @@ const (
 	outlying = 3.5
 )
 
-// deviation returns the winsorized root mean square of the errors of forecasts, in which outliers count less; 0 without any.
+// deviation returns the winsorized root mean square of the errors of forecasts, in which outliers
+// count less; 0 without any.
 func (p *predictor) deviation(missed []float64) float64 {
 	if len(missed) == 0 {
 		return 0

@@ -28,13 +28,13 @@ type PrometheusOptions struct {
 	API     v1.API // of the server
 	Address string // of the server, as errors name it
 
-	// PromQL for the cores and the bytes that each node uses; doc.go has examples. The window of a reading is the LookBack of
-	// its query.
+	// PromQL for the cores and the bytes that each node uses; doc.go has examples. The window of a
+	// reading is the LookBack of its query.
 	CPUQuery, MemoryQuery string
 	// NodeLabel names a Node by its name or one of its addresses, with or without a port. "" = DefaultNodeLabel.
 	NodeLabel string
-	// Nodes returns the present Nodes, nil while they are unknown: nothing is queried then. Without this function the values
-	// of the label are names of Nodes.
+	// Nodes returns the present Nodes, nil while they are unknown: nothing is queried then. Without
+	// this function the values of the label are names of Nodes.
 	Nodes func() []nodequery.Node
 
 	Interval time.Duration // between samples; 0 = 15 s
@@ -68,8 +68,9 @@ var rangeOf = regexp.MustCompile(`\[\s*([0-9][0-9a-z]*)\s*[\]:]`)
 
 // LookBack returns the longest range in an expression; 0 if it has none.
 //
-// Without a range a server returns the last sample of a series for five minutes (its --query.lookback-delta) with the time of the
-// query. An old sample then looks fresh, and seems to include pods that came after it.
+// Without a range a server returns the last sample of a series for five minutes (its
+// --query.lookback-delta) with the time of the query. An old sample then looks fresh, and seems to
+// include pods that came after it.
 func LookBack(expr string) (longest time.Duration) {
 	for _, match := range rangeOf.FindAllStringSubmatch(expr, -1) {
 		longest = max(longest, rangeFrom(match[1]))
@@ -131,10 +132,12 @@ func together(errs []error) error {
 }
 
 // sorter groups the lines of an answer by the Nodes that a label names. Strange lines belong to none.
-type sorter func(lines []nodequery.Line, label model.LabelName) (byName map[string][]nodequery.Line, strange []nodequery.Line)
+type sorter func(lines []nodequery.Line,
+	label model.LabelName) (byName map[string][]nodequery.Line, strange []nodequery.Line)
 
 // byLabel uses the values of the label as names of Nodes.
-func byLabel(lines []nodequery.Line, label model.LabelName) (byName map[string][]nodequery.Line, strange []nodequery.Line) {
+func byLabel(lines []nodequery.Line,
+	label model.LabelName) (byName map[string][]nodequery.Line, strange []nodequery.Line) {
 	byName = make(map[string][]nodequery.Line, len(lines))
 	for _, l := range lines {
 		if name := string(l.Labels[label]); name != "" {
@@ -148,7 +151,8 @@ func byLabel(lines []nodequery.Line, label model.LabelName) (byName map[string][
 
 func byNodes(nodes []nodequery.Node) sorter {
 	match := nodequery.NewMatcher(nodes)
-	return func(lines []nodequery.Line, label model.LabelName) (byName map[string][]nodequery.Line, strange []nodequery.Line) {
+	return func(lines []nodequery.Line,
+		label model.LabelName) (byName map[string][]nodequery.Line, strange []nodequery.Line) {
 		byKey, strange := match.Sort(lines, label)
 		byName = make(map[string][]nodequery.Line, len(byKey))
 		for key, lines := range byKey {
@@ -204,7 +208,8 @@ func (q *query) read(ctx context.Context, now int64, label model.LabelName, sort
 	}
 	if a.err != nil {
 		slices.Sort(twice)
-		a.err = promapi.Fail(promapi.Content, "%s: query %.200q: of the nodes %s it has several series, such as %w", q.Text.Address, q.Text.Query, promapi.Some(twice), a.err)
+		a.err = promapi.Fail(promapi.Content, "%s: query %.200q: of the nodes %s it has several series, such as %w",
+			q.Text.Address, q.Text.Query, promapi.Some(twice), a.err)
 	}
 	return a
 }
@@ -212,12 +217,14 @@ func (q *query) read(ctx context.Context, now int64, label model.LabelName, sort
 // nothing returns the error for an answer without lines of Nodes.
 func (q *query) nothing(label model.LabelName, strange []nodequery.Line) error {
 	if len(strange) == 0 {
-		return promapi.Fail(promapi.Content, "%s: query %.200q returns no series: must return one for each Node", q.Text.Address, q.Text.Query)
+		return promapi.Fail(promapi.Content, "%s: query %.200q returns no series: must return one for each Node",
+			q.Text.Address, q.Text.Query)
 	}
 	names := map[string]bool{}
 	for _, l := range strange {
 		names[string(l.Labels[label])] = true
 	}
-	return promapi.Fail(promapi.Content, "%s: query %.200q: the label %s names no Node, but %s: must be names or addresses of Nodes",
+	return promapi.Fail(promapi.Content,
+		"%s: query %.200q: the label %s names no Node, but %s: must be names or addresses of Nodes",
 		q.Text.Address, q.Text.Query, label, promapi.Some(slices.Sorted(maps.Keys(names))))
 }

@@ -42,7 +42,8 @@ func asking(t testing.TB, f http.RoundTripper, nodes func() []nodequery.Node) *P
 	clients := promapi.NewClients(promapi.Options{MaxSeries: nodequery.MaxSeries, MaxBytes: 64 << 20, Transport: f})
 	api, err := clients.API(promAddress)
 	require.NoError(t, err)
-	return NewPrometheus(PrometheusOptions{API: api, Address: promAddress, CPUQuery: cpuQuery, MemoryQuery: memoryQuery, Nodes: nodes})
+	return NewPrometheus(PrometheusOptions{API: api, Address: promAddress, CPUQuery: cpuQuery,
+		MemoryQuery: memoryQuery, Nodes: nodes})
 }
 
 // healthy is a server that tells of two nodes.
@@ -73,7 +74,8 @@ func TestForecastsAtOnceAfterAStart(t *testing.T) {
 		assert.InDelta(t, 1<<30, a.Memory.Upper, 1)
 		assert.True(t, began.Add(-4*time.Second).Equal(b.CPU.Sampled))
 		assert.Equal(t, 124*time.Second, b.CPU.Horizon)
-		assert.InDelta(t, 11+0.5*22.5/60, b.CPU.Predicted, 0.01, "a rate over a minute lags by half of what it is longer than a step")
+		assert.InDelta(t, 11+0.5*22.5/60, b.CPU.Predicted, 0.01,
+			"a rate over a minute lags by half of what it is longer than a step")
 		assert.InDelta(t, 11, b.Memory.Predicted, 0.01, "what was found last does not")
 	})
 }
@@ -87,10 +89,12 @@ func TestQueriesOnlyNewSamples(t *testing.T) {
 		require.NoError(t, err)
 	}
 	floored := now.Truncate(15 * time.Second)
-	want := []nodequerytest.Query{{Expr: cpuQuery, Start: floored.Add(-15*time.Minute - 15*time.Second), End: floored, Step: 15 * time.Second}}
+	want := []nodequerytest.Query{{Expr: cpuQuery, Start: floored.Add(-15*time.Minute - 15*time.Second),
+		End: floored, Step: 15 * time.Second}}
 	for i := range 3 {
 		end := floored.Add(time.Duration(i+1) * 15 * time.Second)
-		want = append(want, nodequerytest.Query{Expr: cpuQuery, Start: end.Add(-45 * time.Second), End: end, Step: 15 * time.Second})
+		want = append(want, nodequerytest.Query{Expr: cpuQuery, Start: end.Add(-45 * time.Second),
+			End: end, Step: 15 * time.Second})
 	}
 	assert.Equal(t, want, f.Queries(cpuQuery))
 	newest := func() nodequerytest.Query {
@@ -105,7 +109,7 @@ func TestQueriesOnlyNewSamples(t *testing.T) {
 	f.Set(cpuQuery, of("a", constant(2)))
 	readings, err := source.Read(t.Context(), later)
 	require.NoError(t, err)
-	assert.Equal(t, floored.Add(15*time.Second), newest().Start, "what was missed is asked for")
+	assert.Equal(t, floored.Add(15*time.Second), newest().Start, "what was missed is requested")
 	assert.Len(t, readings, 3)
 
 	_, err = source.Read(t.Context(), now.Add(-time.Hour))
@@ -140,7 +144,10 @@ func TestNodesOfLabels(t *testing.T) {
 func TestInvalidServerAnswers(t *testing.T) {
 	instead := func(code int, body string) func(f *nodequerytest.Server) {
 		return func(f *nodequerytest.Server) {
-			f.Instead(cpuQuery, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); _, _ = io.WriteString(w, body) })
+			f.Instead(cpuQuery, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(code)
+				_, _ = io.WriteString(w, body)
+			})
 		}
 	}
 	series := func(all ...nodequerytest.Series) func(f *nodequerytest.Server) {
@@ -152,17 +159,27 @@ func TestInvalidServerAnswers(t *testing.T) {
 		want string   // of the error
 		cpu  []string // the nodes of which there is CPU all the same
 	}{
-		"nothing":       {series(), "http://prometheus:9090: query \"sum by (node) (rate(cpu[1m]))\" returns no series: must return one for each Node", nil},
-		"strangers":     {series(of("x", constant(1)), of("10.0.0.7:9100", constant(1))), `the label node names no Node, but "10.0.0.7:9100", "x": must be names or addresses of Nodes`, nil},
-		"no label":      {series(nodequerytest.Series{Labels: map[string]string{}, At: of("", constant(1)).At}), `the label node names no Node, but ""`, nil},
-		"half":          {series(of("b", constant(1))), "", []string{"b"}},
-		"one is NaN":    {series(of("a", func(time.Time) float64 { var z float64; return z / z }), of("b", constant(1))), "", []string{"b"}},
-		"a node twice":  {series(of("a", constant(1)), of("b", constant(1)), twice), `of the nodes "b" it has several series, such as {node="b"} and {job="x", node="b"} at once: must be one series`, []string{"a"}},
-		"unavailable":   {instead(503, ""), "http://prometheus:9090: HTTP status 503 Service Unavailable", nil},
-		"refused":       {instead(400, `{"status":"error","errorType":"bad_data","error":"parse error"}`), "is rejected: parse error; must be an expression of PromQL", nil},
-		"garbage":       {instead(200, "<html>"), "the answer is incomplete or not from Prometheus", nil},
-		"a scalar":      {instead(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`), "the answer is a scalar", nil},
-		"of other time": {instead(200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"node":"b"},"values":[[1,"5"],[99999999999,"7"]]}]}}`), "", nil},
+		"nothing": {series(),
+			"http://prometheus:9090: query \"sum by (node) (rate(cpu[1m]))\" returns no series: must return one for each Node",
+			nil},
+		"strangers": {series(of("x", constant(1)), of("10.0.0.7:9100", constant(1))),
+			`the label node names no Node, but "10.0.0.7:9100", "x": must be names or addresses of Nodes`, nil},
+		"no label": {series(nodequerytest.Series{Labels: map[string]string{}, At: of("", constant(1)).At}),
+			`the label node names no Node, but ""`, nil},
+		"half": {series(of("b", constant(1))), "", []string{"b"}},
+		"one is NaN": {series(of("a", func(time.Time) float64 { var z float64; return z / z }), of("b", constant(1))), "",
+			[]string{"b"}},
+		"a node twice": {series(of("a", constant(1)), of("b", constant(1)), twice),
+			`of the nodes "b" it has several series, such as {node="b"} and {job="x", node="b"} at once: must be one series`,
+			[]string{"a"}},
+		"unavailable": {instead(503, ""), "http://prometheus:9090: HTTP status 503 Service Unavailable", nil},
+		"refused": {instead(400, `{"status":"error","errorType":"bad_data","error":"parse error"}`),
+			"is rejected: parse error; must be an expression of PromQL", nil},
+		"garbage": {instead(200, "<html>"), "the answer is incomplete or not from Prometheus", nil},
+		"a scalar": {instead(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`),
+			"the answer is a scalar", nil},
+		"of other time": {instead(200,
+			`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"node":"b"},"values":[[1,"5"],[99999999999,"7"]]}]}}`), "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := healthy()
@@ -200,7 +217,8 @@ func TestUnreachableServer(t *testing.T) {
 
 	f.Set(cpuQuery)
 	_, err = asking(t, f, nil).Read(t.Context(), time.UnixMilli(epoch))
-	require.ErrorContains(t, err, "returns no series: must return one for each Node; http://prometheus:9090: HTTP status 503")
+	require.ErrorContains(t, err,
+		"returns no series: must return one for each Node; http://prometheus:9090: HTTP status 503")
 }
 
 // The same over a network.

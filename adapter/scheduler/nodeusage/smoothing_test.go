@@ -48,7 +48,8 @@ func scoreOf(t testing.TB, s smoothing, of load, seeds uint64, window, enough, m
 	return score{off / persists, bias / total, loss / persists, covered / n}
 }
 
-// learned returns what share of the growth to the horizon is predicted, some steps after a load without noise began to grow.
+// learned returns what share of the growth to the horizon is predicted, some steps after a load
+// without noise began to grow.
 func learned(t testing.TB, s smoothing, steps int) float64 {
 	t.Helper()
 	var samples []pipeline.Sample
@@ -81,8 +82,10 @@ func meanOf(t testing.TB, s smoothing, seeds uint64, window int) (mean score, ki
 	share := 1 / float64(len(loads))
 	for _, kind := range slices.Sorted(maps.Keys(loads)) {
 		x := scoreOf(t, s, loads[kind], seeds, window, 61, 61)
-		mean = score{mean.off + share*x.off, mean.bias + share*x.bias, mean.quant + share*x.quant, mean.covered + share*x.covered}
-		kinds += fmt.Sprintf("\n    %-30s off %.2f  bias %+.3f  upper off %.2f, covers %.3f", kind, x.off, x.bias, x.quant, x.covered)
+		mean = score{mean.off + share*x.off, mean.bias + share*x.bias, mean.quant + share*x.quant,
+			mean.covered + share*x.covered}
+		kinds += fmt.Sprintf("\n    %-30s off %.2f  bias %+.3f  upper off %.2f, covers %.3f", kind,
+			x.off, x.bias, x.quant, x.covered)
 	}
 	return mean, kinds
 }
@@ -103,28 +106,30 @@ func TestSmoothing(t *testing.T) {
 // BenchmarkSmoothing reports the figures in predictor.go. With -v it reports each kind of load.
 func BenchmarkSmoothing(b *testing.B) {
 	for _, s := range []smoothing{
-		chosen, ofPipeline, {0.6, 0.3, 0.05, 0.1}, {0.6, 0.3, 0.2, 0.2}, {0.5, 0.5, 0.05, 0.05}, {0.3, 0.3, 0.05, 0.05}, {1, 0.3, 0.05, 0.05}, {1, 1, 0, 0},
+		chosen, ofPipeline, {0.6, 0.3, 0.05, 0.1}, {0.6, 0.3, 0.2, 0.2}, {0.5, 0.5, 0.05, 0.05}, {0.3, 0.3, 0.05, 0.05},
+		{1, 0.3, 0.05, 0.05}, {1, 1, 0, 0},
 	} {
 		for _, window := range []int{15, 60} {
-			b.Run(fmt.Sprintf("choice=%v,%v,%v,%v/window=%d", s.levelUp, s.levelDown, s.trendUp, s.trendDown, window), func(b *testing.B) {
-				var mean score
-				var kinds string
-				for b.Loop() {
-					mean, kinds = meanOf(b, s, 15, window)
-				}
-				b.Log(kinds)
-				b.ReportMetric(mean.off, "error/persistence")
-				b.ReportMetric(mean.bias, "bias")
-				b.ReportMetric(mean.covered, "below-upper")
-				b.ReportMetric(learned(b, s, 8), "growth-2min")
-				b.ReportMetric(learned(b, s, 20), "growth-5min")
-			})
+			b.Run(fmt.Sprintf("choice=%v,%v,%v,%v/window=%d", s.levelUp, s.levelDown, s.trendUp, s.trendDown, window),
+				func(b *testing.B) {
+					var mean score
+					var kinds string
+					for b.Loop() {
+						mean, kinds = meanOf(b, s, 15, window)
+					}
+					b.Log(kinds)
+					b.ReportMetric(mean.off, "error/persistence")
+					b.ReportMetric(mean.bias, "bias")
+					b.ReportMetric(mean.covered, "below-upper")
+					b.ReportMetric(learned(b, s, 8), "growth-2min")
+					b.ReportMetric(learned(b, s, 20), "growth-5min")
+				})
 		}
 	}
 }
 
-// What comes is below the upper estimate in about 95 of 100 cases, where there is noise, or noise and a trend; in fewer where
-// the trend has just turned, or little has been read yet (fewest).
+// What comes is below the upper estimate in about 95 of 100 cases, where there is noise, or noise
+// and a trend; in fewer where the trend has just turned, or little has been read yet (fewest).
 func TestUpperCovers(t *testing.T) {
 	growing := func(t float64) float64 { return 3 + t/1200 }
 	falling := func(t float64) float64 { return 6 - t/1200 }

@@ -26,22 +26,25 @@ const (
 type Reading struct {
 	Node     string // its name
 	Resource Resource
-	Window   time.Duration     // the time before each sample that it covers: it is the mean of that, or from some moment in it; 0: it is of its own moment
-	Samples  []pipeline.Sample // in order; some may have been read before
+	// the time before each sample that it covers: it is the mean of that, or from some moment in it;
+	// 0: it is of its own moment
+	Window  time.Duration
+	Samples []pipeline.Sample // in order; some may have been read before
 }
 
 // Source reads the use of nodes.
 type Source interface {
-	// Read returns what is new since the last call; the first one covers the window if the source has a history. It may return
-	// both readings and an error. Calls do not overlap, and come about once an interval.
+	// Read returns what is new since the last call; the first one covers the window if the source has
+	// a history. It may return both readings and an error. Calls do not overlap, and come about once
+	// an interval.
 	Read(ctx context.Context, now time.Time) ([]Reading, error)
 }
 
 // readTimeout is how long a list of MetricsAPI may take, and by default a query of Prometheus.
 const readTimeout = 10 * time.Second
 
-// MetricsAPI reads metrics.k8s.io, which metrics-server serves. It has no history: after a start the first forecast takes four
-// intervals, or four times the distance of samples if that is longer.
+// MetricsAPI reads metrics.k8s.io, which metrics-server serves. It has no history: after a start
+// the first forecast takes four intervals, or four times the distance of samples if that is longer.
 type MetricsAPI struct {
 	// Client lists NodeMetrics.
 	Client metricsclient.NodeMetricsesGetter
@@ -65,7 +68,7 @@ func (m *MetricsAPI) Read(ctx context.Context, _ time.Time) ([]Reading, error) {
 				samples = append(samples, s)
 				out = append(out, Reading{
 					Node: list.Items[i].Name, Resource: resource, Samples: samples[n : n+1 : n+1],
-					Window: windowOf(&list.Items[i], resource),
+					Window: averagingWindow(&list.Items[i], resource),
 				})
 			}
 		}
@@ -82,8 +85,9 @@ func sampleOf(m *v1beta1.NodeMetrics, r Resource) (s pipeline.Sample, ok bool) {
 	return pipeline.Sample{T: m.Timestamp.UnixMilli(), V: usage.AsApproximateFloat64()}, true
 }
 
-// windowOf returns the time that a sample is the mean over: CPU is the rate of a counter, memory a reading at the timestamp.
-func windowOf(m *v1beta1.NodeMetrics, r Resource) time.Duration {
+// averagingWindow returns the time that a sample is the mean over: CPU is the rate of a counter,
+// memory a reading at the timestamp.
+func averagingWindow(m *v1beta1.NodeMetrics, r Resource) time.Duration {
 	if r == Memory {
 		return 0
 	}

@@ -22,7 +22,8 @@ func wander(r *rand.Rand, n int, fades, deviation float64) []float64 {
 	return out
 }
 
-// noisy is a load that follows a shape, with a noise in shares of it. The shape begins within the first quarter of an hour.
+// noisy is a load that follows a shape, with a noise in shares of it. The shape begins within the
+// first quarter of an hour.
 func noisy(fades, deviation float64, shape func(t float64) float64) load {
 	return func(r *rand.Rand, n int) []float64 {
 		out := wander(r, n, fades, deviation)
@@ -80,8 +81,8 @@ type moment struct {
 	actual  float64 // what is read at the horizon, as the mean over the 15 s around it
 }
 
-// moments returns what there is to forecast of a load: a sample each 15 s, the mean over a window, read half a step late;
-// those of the window, each as soon as there are enough.
+// moments returns what there is to forecast of a load: a sample each 15 s, the mean over a window,
+// read half a step late; those of the window, each as soon as there are enough.
 func moments(u []float64, window, enough, most int) (out []moment) {
 	const step, late, horizon = 15, 8, 120
 	sums := make([]float64, len(u)+1)

@@ -41,7 +41,8 @@ func newTable(o *Options, rejected func(rejection)) (*table, error) {
 	window := o.Window.Milliseconds() + step // the first tick is interpolated from the sample before it
 	return &table{
 		limits: limits{
-			ahead: step, window: window, gap: o.StaleAfter.Milliseconds(), forget: o.forgetAfter().Milliseconds(), most: int(window/step) + spare,
+			ahead: step, window: window, gap: o.StaleAfter.Milliseconds(), forget: o.forgetAfter().Milliseconds(),
+			most: int(window/step) + spare,
 		},
 		predictor: p, nodes: map[string]*node{}, rejected: rejected,
 	}, nil

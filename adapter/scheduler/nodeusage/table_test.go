@@ -39,26 +39,39 @@ func TestAcceptedSamples(t *testing.T) {
 		want     samples.Series
 		rejected map[rejection]int
 	}{
-		"in order":          {CPU, []pipeline.Sample{sample(970, 1), sample(985, 2)}, []pipeline.Sample{sample(970, 1), sample(985, 2)}, nil},
-		"out of order":      {CPU, []pipeline.Sample{sample(985, 3), sample(955, 1), sample(970, 2)}, []pipeline.Sample{sample(955, 1), sample(970, 2), sample(985, 3)}, nil},
-		"the same again":    {CPU, []pipeline.Sample{sample(970, 1), sample(985, 2), sample(970, 1), sample(985, 2)}, []pipeline.Sample{sample(970, 1), sample(985, 2)}, nil},
-		"corrected":         {CPU, []pipeline.Sample{sample(970, 1), sample(985, 2), sample(970, 5)}, []pipeline.Sample{sample(970, 5), sample(985, 2)}, nil},
-		"NaN":               {CPU, []pipeline.Sample{sample(970, math.NaN()), sample(985, 2)}, []pipeline.Sample{sample(985, 2)}, map[rejection]int{badValue: 1}},
-		"infinite":          {CPU, []pipeline.Sample{sample(970, math.Inf(1)), sample(985, math.Inf(-1))}, nil, map[rejection]int{badValue: 2}},
-		"negative":          {Memory, []pipeline.Sample{sample(970, -1), sample(985, 0)}, []pipeline.Sample{sample(985, 0)}, map[rejection]int{badValue: 1}},
-		"too many cores":    {CPU, []pipeline.Sample{sample(970, 1e7), sample(985, 1e6)}, []pipeline.Sample{sample(985, 1e6)}, map[rejection]int{badValue: 1}},
-		"many bytes":        {Memory, []pipeline.Sample{sample(970, 1e15), sample(985, 1e19)}, []pipeline.Sample{sample(970, 1e15)}, map[rejection]int{badValue: 1}},
-		"a little ahead":    {CPU, []pipeline.Sample{sample(1015, 1)}, []pipeline.Sample{sample(1015, 1)}, nil},
-		"too far ahead":     {CPU, []pipeline.Sample{sample(1016, 1)}, nil, map[rejection]int{future: 1}},
-		"before the epoch":  {CPU, []pipeline.Sample{{T: -5, V: 1}, {T: math.MinInt64, V: 1}}, nil, map[rejection]int{tooOld: 2}},
+		"in order": {CPU, []pipeline.Sample{sample(970, 1), sample(985, 2)},
+			[]pipeline.Sample{sample(970, 1), sample(985, 2)}, nil},
+		"out of order": {CPU, []pipeline.Sample{sample(985, 3), sample(955, 1), sample(970, 2)},
+			[]pipeline.Sample{sample(955, 1), sample(970, 2), sample(985, 3)}, nil},
+		"the same again": {CPU, []pipeline.Sample{sample(970, 1), sample(985, 2), sample(970, 1), sample(985, 2)},
+			[]pipeline.Sample{sample(970, 1), sample(985, 2)}, nil},
+		"corrected": {CPU, []pipeline.Sample{sample(970, 1), sample(985, 2), sample(970, 5)},
+			[]pipeline.Sample{sample(970, 5), sample(985, 2)}, nil},
+		"NaN": {CPU, []pipeline.Sample{sample(970, math.NaN()), sample(985, 2)},
+			[]pipeline.Sample{sample(985, 2)}, map[rejection]int{badValue: 1}},
+		"infinite": {CPU, []pipeline.Sample{sample(970, math.Inf(1)), sample(985, math.Inf(-1))}, nil,
+			map[rejection]int{badValue: 2}},
+		"negative": {Memory, []pipeline.Sample{sample(970, -1), sample(985, 0)}, []pipeline.Sample{sample(985, 0)},
+			map[rejection]int{badValue: 1}},
+		"too many cores": {CPU, []pipeline.Sample{sample(970, 1e7), sample(985, 1e6)}, []pipeline.Sample{sample(985, 1e6)},
+			map[rejection]int{badValue: 1}},
+		"many bytes": {Memory, []pipeline.Sample{sample(970, 1e15), sample(985, 1e19)},
+			[]pipeline.Sample{sample(970, 1e15)}, map[rejection]int{badValue: 1}},
+		"a little ahead": {CPU, []pipeline.Sample{sample(1015, 1)}, []pipeline.Sample{sample(1015, 1)}, nil},
+		"too far ahead":  {CPU, []pipeline.Sample{sample(1016, 1)}, nil, map[rejection]int{future: 1}},
+		"before the epoch": {CPU, []pipeline.Sample{{T: -5, V: 1}, {T: math.MinInt64, V: 1}}, nil,
+			map[rejection]int{tooOld: 2}},
 		"forgotten":         {CPU, []pipeline.Sample{sample(639, 1)}, nil, nil},
 		"not yet forgotten": {CPU, []pipeline.Sample{sample(640, 1)}, []pipeline.Sample{sample(640, 1)}, nil},
-		"before the window": {CPU, []pipeline.Sample{sample(85, 1), sample(86, 2), sample(990, 3)}, []pipeline.Sample{sample(86, 2), sample(990, 3)}, map[rejection]int{tooOld: 1}},
-		"of no resource":    {"disk", []pipeline.Sample{sample(985, 1)}, nil, nil},
+		"before the window": {CPU, []pipeline.Sample{sample(85, 1), sample(86, 2), sample(990, 3)},
+			[]pipeline.Sample{sample(86, 2), sample(990, 3)}, map[rejection]int{tooOld: 1}},
+		"of no resource": {"disk", []pipeline.Sample{sample(985, 1)}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			table, rejected := newTestTable(t)
-			table.update(at(epoch+now*1000), []Reading{{Node: "a", Resource: test.resource, Samples: test.give}, {Node: "", Resource: CPU, Samples: test.give}}, nil)
+			table.update(at(epoch+now*1000),
+				[]Reading{{Node: "a", Resource: test.resource, Samples: test.give},
+					{Node: "", Resource: CPU, Samples: test.give}}, nil)
 			if test.want == nil {
 				assert.Empty(t, table.nodes)
 			} else {
@@ -101,12 +114,14 @@ func TestNoForecastOfTooFewSamples(t *testing.T) {
 		samples []pipeline.Sample
 		known   bool
 	}{
-		"one sample":          {every(epoch, 1), false},
-		"45 s":                {every(epoch, 1, 1, 1, 1), false},
-		"a minute":            {every(epoch, 1, 1, 1, 1, 1), true},
-		"a sample a minute":   {[]pipeline.Sample{sample(-180, 1), sample(-120, 1), sample(-60, 1), sample(0, 1)}, false},
-		"five of them":        {[]pipeline.Sample{sample(-240, 1), sample(-180, 1), sample(-120, 1), sample(-60, 1), sample(0, 1)}, true},
-		"one of them missing": {[]pipeline.Sample{sample(-75, 1), sample(-60, 1), sample(-45, 1), sample(-30, 1), sample(0, 1)}, true},
+		"one sample":        {every(epoch, 1), false},
+		"45 s":              {every(epoch, 1, 1, 1, 1), false},
+		"a minute":          {every(epoch, 1, 1, 1, 1, 1), true},
+		"a sample a minute": {[]pipeline.Sample{sample(-180, 1), sample(-120, 1), sample(-60, 1), sample(0, 1)}, false},
+		"five of them": {[]pipeline.Sample{sample(-240, 1), sample(-180, 1), sample(-120, 1),
+			sample(-60, 1), sample(0, 1)}, true},
+		"one of them missing": {[]pipeline.Sample{sample(-75, 1), sample(-60, 1), sample(-45, 1),
+			sample(-30, 1), sample(0, 1)}, true},
 	} {
 		table, _ := newTestTable(t)
 		table.update(at(epoch), []Reading{{Node: "a", Resource: CPU, Samples: test.samples}}, nil)
@@ -151,7 +166,8 @@ func TestRandomReadings(t *testing.T) {
 			}
 			var readings []Reading
 			for range r.IntN(4) {
-				reading := Reading{Node: string(rune('a' + r.IntN(3))), Resource: []Resource{CPU, Memory, "disk"}[r.IntN(3)], Window: time.Duration(r.IntN(90)-10) * time.Second}
+				reading := Reading{Node: string(rune('a' + r.IntN(3))), Resource: []Resource{CPU, Memory, "disk"}[r.IntN(3)],
+					Window: time.Duration(r.IntN(90)-10) * time.Second}
 				for range r.IntN(40) {
 					v := r.Float64() * math.Pow(10, float64(r.IntN(12)))
 					switch r.IntN(20) {

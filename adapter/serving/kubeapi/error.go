@@ -1,8 +1,9 @@
-// Package kubeapi holds what the doors over the metrics APIs of Kubernetes share: how an API server reports the errors of package
-// serving, and how reads are counted.
+// Package kubeapi holds what the doors over the metrics APIs of Kubernetes share: how an API server
+// reports the errors of package serving, and how reads are counted.
 //
-// An error is 404 where a metric or a PredictedMetric does not exist, 400 where a read makes no sense, and 503 where there is no
-// forecast at the moment. No answer carries Retry-After: the HPA's client would wait for it, and other HPAs with it.
+// An error is 404 where a metric or a PredictedMetric does not exist, 400 where a read makes no
+// sense, and 503 where there is no forecast at the moment. No answer carries Retry-After: the HPA's
+// client would wait for it, and other HPAs with it.
 package kubeapi
 
 import (
@@ -27,8 +28,8 @@ func AsStatusError(err error) *StatusError {
 func (e *StatusError) Error() string { return e.cause.Message }
 func (e *StatusError) Unwrap() error { return e.cause }
 
-// Status implements apierrors.APIStatus. It has no RetryAfterSeconds: the HPA's client would sleep for it, and keep other
-// HPAs waiting.
+// Status implements apierrors.APIStatus. It has no RetryAfterSeconds: the HPA's client would sleep
+// for it, and keep other HPAs waiting.
 func (e *StatusError) Status() metav1.Status {
 	status := metav1.Status{Status: metav1.StatusFailure, Message: e.cause.Message}
 	switch e.cause.Class {

@@ -15,12 +15,15 @@ func Trace(ctx context.Context, q serving.Query, item serving.Item, err error) {
 	if !span.IsRecording() {
 		return
 	}
-	about := []attribute.KeyValue{attribute.String("foresail.metric", q.Metric), attribute.String("foresail.selector", q.Selector.String())}
+	about := []attribute.KeyValue{attribute.String("foresail.metric", q.Metric),
+		attribute.String("foresail.selector", q.Selector.String())}
 	if err != nil {
 		failed := serving.AsError(err)
-		about = append(about, attribute.String("foresail.result", failed.Reason), attribute.String("foresail.message", failed.Message))
+		about = append(about, attribute.String("foresail.result", failed.Reason),
+			attribute.String("foresail.message", failed.Message))
 	} else {
-		about = append(about, attribute.String("foresail.result", ResultOK), attribute.Int64("foresail.value_milli", item.Milli),
+		about = append(about, attribute.String("foresail.result", ResultOK),
+			attribute.Int64("foresail.value_milli", item.Milli),
 			attribute.Float64("foresail.sample_age_seconds", max(0, q.Now.Sub(item.Timestamp)).Seconds()))
 	}
 	span.SetAttributes(about...)

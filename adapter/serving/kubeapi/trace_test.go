@@ -36,7 +36,8 @@ func TestTraceSaysWhatWasRead(t *testing.T) {
 	}, about(serving.Item{Milli: 3500, Timestamp: now.Add(-1500 * time.Millisecond)}, nil))
 	failed := &serving.Error{Class: serving.Unavailable, Reason: "SamplesStale", Message: "the newest sample is 40s old"}
 	assert.Equal(t, map[attribute.Key]any{
-		"foresail.metric": serving.LoadTotal, "foresail.selector": q.Selector.String(), "foresail.result": "SamplesStale", "foresail.message": failed.Message,
+		"foresail.metric": serving.LoadTotal, "foresail.selector": q.Selector.String(), "foresail.result": "SamplesStale",
+		"foresail.message": failed.Message,
 	}, about(serving.Item{}, failed))
-	Trace(t.Context(), q, serving.Item{}, nil) // that nobody traces
+	Trace(t.Context(), q, serving.Item{}, nil) // that no one traces
 }

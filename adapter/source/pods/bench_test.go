@@ -29,7 +29,8 @@ import (
 func benchmarkPage() string {
 	var b strings.Builder
 	for i := range 120 {
-		fmt.Fprintf(&b, "# HELP metric_%d_total How often something of this kind has happened.\n# TYPE metric_%d_total counter\n", i, i)
+		fmt.Fprintf(
+			&b, "# HELP metric_%d_total How often something of this kind has happened.\n# TYPE metric_%d_total counter\n", i, i)
 		for j := range 4 {
 			fmt.Fprintf(&b, "metric_%d_total{method=\"GET\",path=\"/api/v1/things\",code=\"%d\"} %d\n", i, 200+j, i*j)
 		}
@@ -57,7 +58,7 @@ func (d *discard) SourceFailed(err error)            { d.b.Error(err) }
 func round(ctx context.Context, s *Source) {
 	s.mu.Lock()
 	for _, e := range s.queue {
-		s.begin(ctx, e)
+		s.beginScrape(ctx, e)
 	}
 	s.mu.Unlock()
 	s.scraping.Wait()
@@ -66,7 +67,7 @@ func round(ctx context.Context, s *Source) {
 func BenchmarkPage(b *testing.B) {
 	for name, text := range pages() {
 		b.Run(name, func(b *testing.B) {
-			p, w := newPage(), newDesired(newSelection("load", nil, source.Gauge))
+			p, w := newPage(), newSelectionSet(newSelection("load", nil, source.Gauge))
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -182,8 +183,8 @@ func (nothing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// BenchmarkLongPagesOfANamespace reads 1,000 pods with pages at the limits, for fifteen seconds an operation, besides 20
-// pods of another namespace and a server in the same process.
+// BenchmarkLongPagesOfANamespace reads 1,000 pods with pages at the limits, for fifteen seconds an
+// operation, besides 20 pods of another namespace and a server in the same process.
 func BenchmarkLongPagesOfANamespace(b *testing.B) {
 	const span = 15 * time.Second
 	var page strings.Builder
@@ -229,5 +230,6 @@ func (l longFor) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasPrefix(r.URL.Hostname(), l.prefix) {
 		page = l.page
 	}
-	return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(page))}, nil
+	return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1, Header: http.Header{},
+		Body: io.NopCloser(strings.NewReader(page))}, nil
 }

@@ -20,8 +20,8 @@ type Config struct {
 	Interval    time.Duration
 }
 
-// target returns the URL of the endpoint on a host (with its port).
-func (c *Config) target(host string) (*url.URL, error) {
+// endpointURL returns the URL of the endpoint on a host (with its port).
+func (c *Config) endpointURL(host string) (*url.URL, error) {
 	if !strings.HasPrefix(c.Path, "/") || strings.Contains(c.Path, "#") {
 		return nil, errors.New("path does not start with / or has a fragment")
 	}

@@ -23,10 +23,10 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// slowAfter is the longest answer time of an endpoint that uses the slots of quick ones.
+// slowAfter is the longest response time of an endpoint that uses the slots of quick ones.
 const slowAfter = 100 * time.Millisecond
 
-// endpointKey is what readers of the same endpoint have in common.
+// endpointKey identifies an endpoint: readers with the same key share its scrapes.
 type endpointKey struct {
 	pod      types.NamespacedName
 	url      string // "" if the pod cannot be read
@@ -76,7 +76,7 @@ func (e *endpoint) enter(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, e.cancel, true
 }
 
-// close ends the scrape under way. There will be no other.
+// close cancels the current scrape and prevents others.
 func (e *endpoint) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -86,15 +86,15 @@ func (e *endpoint) close() {
 	}
 }
 
-// readers are all readers of an endpoint. Thousands may come and go between two scrapes, so what they select together is
-// derived when a scrape asks for it.
+// readers are all readers of an endpoint. Thousands may come and go between two scrapes, so their
+// combined selection is computed only when a scrape needs it.
 type readers struct {
 	mu      sync.Mutex
 	all     []*reader
 	current *readerSet // nil after a change
 }
 
-func (r *readers) add(x *reader) {
+func (r *readers) addReader(x *reader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all, r.current = append(r.all, x), nil
@@ -119,11 +119,11 @@ func (r *readers) get() *readerSet {
 	return r.current
 }
 
-// readerSet is the readers of one scrape and what they select. It is not changed.
+// readerSet is the readers of one scrape with their combined selection. It is immutable.
 type readerSet struct {
-	all     []*reader
-	desired *desired
-	choices []int // which selection of desired each reader has
+	all      []*reader
+	selected *selectionSet
+	choices  []int // which selection of desired each reader has
 }
 
 func newReaderSet(all []*reader) *readerSet {
@@ -139,11 +139,11 @@ func newReaderSet(all []*reader) *readerSet {
 		}
 		r.choices[i] = n
 	}
-	r.desired = newDesired(selections...)
+	r.selected = newSelectionSet(selections...)
 	return r
 }
 
-// reader gives one series of one instance to one sink.
+// reader passes one series of one instance to one sink.
 type reader struct {
 	instance  string
 	ip        string           // of the instance, when the endpoint was located
@@ -159,10 +159,11 @@ type reader struct {
 	read    time.Time // the last reading, zero before the first
 }
 
-// maxClockStep is how far the clock may be set between two readings of a counter whose rate counts.
+// maxClockStep is the largest step of the clock between two readings of a counter from which a rate is
+// computed.
 const maxClockStep = time.Second / 10
 
-// deliver gives the sink a reading of a time, which may have been taken up to late before that.
+// deliver passes a reading taken at a time to the sink; it may have been taken up to late before that.
 func (r *reader) deliver(sample pipeline.Sample, at time.Time, late time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,13 +171,13 @@ func (r *reader) deliver(sample pipeline.Sample, at time.Time, late time.Duratio
 		return
 	}
 	if !r.read.IsZero() && source.ClockStep(r.read, at).Abs() > maxClockStep {
-		r.counter = source.Rate{} // the times of the two readings do not say how far they are apart
+		r.counter = source.Rate{} // the difference of their times is not the time between them
 	}
 	r.read = at
 	if r.selection.as == source.Counter {
-		// Over twice the lateness a rate is off by half at the most, and the next answer may come right after a late one.
-		least := max(r.endpoint.key.interval/2, 2*late)
-		rate, ok := r.counter.Next(sample, least.Milliseconds())
+		// Over twice the lateness a rate is off by at most half, and the next answer may come right after a late one.
+		minApart := max(r.endpoint.key.interval/2, 2*late)
+		rate, ok := r.counter.Next(sample, minApart.Milliseconds())
 		if !ok {
 			r.sink.Append(r.instance) // the reading succeeded, though there is no rate yet
 			return
@@ -200,7 +201,7 @@ func (r *reader) close() {
 	r.closed = true
 }
 
-// locate returns the endpoint of an instance for a configuration.
+// locate returns the key of the endpoint of an instance for a configuration.
 func locate(i podtracker.Instance, c *Config, allowLoopback bool) endpointKey {
 	key := endpointKey{pod: i.Pod, interval: c.Interval, ports: numberedPorts(i)}
 	if problem := localIP(i, allowLoopback); problem != "" {
@@ -212,7 +213,7 @@ func locate(i podtracker.Instance, c *Config, allowLoopback bool) endpointKey {
 		key.problem = err.Error()
 		return key
 	}
-	u, err := c.target(address)
+	u, err := c.endpointURL(address)
 	if err != nil {
 		key.problem = err.Error()
 		return key
@@ -221,7 +222,8 @@ func locate(i podtracker.Instance, c *Config, allowLoopback bool) endpointKey {
 	return key
 }
 
-// localIP returns why the IP of an instance is no pod's: whoever writes a pod's status could read from the node with it.
+// localIP returns why the IP of an instance cannot be a pod's. Without this check, anyone who can write
+// the status of a pod could make Foresail read from the node.
 func localIP(i podtracker.Instance, allowLoopback bool) string {
 	if i.IP == "" {
 		return ""
@@ -265,7 +267,7 @@ func numberedPorts(i podtracker.Instance) string {
 	return strings.Join(ports, ", ")
 }
 
-// newEndpoint returns the endpoint of a key, which is read until it is closed.
+// newEndpoint returns the endpoint of a key.
 func newEndpoint(key endpointKey, userAgent string) *endpoint {
 	e := &endpoint{key: key, index: -1, pace: 1, parse: make(chan struct{}, 1)}
 	e.slowed.Store(&slowness{})
@@ -281,8 +283,9 @@ func newEndpoint(key endpointKey, userAgent string) *endpoint {
 	return e
 }
 
-// next returns the endpoint's own moment that is the next after now, both since Source.epoch.
-func (e *endpoint) next(now time.Duration) time.Duration {
+// nextDue returns the first time after now that is in the endpoint's own phase, both since
+// Source.epoch.
+func (e *endpoint) nextDue(now time.Duration) time.Duration {
 	phase := source.Phase(e.key.interval, e.key.pod.String(), e.key.url, e.key.problem)
 	return now + source.UntilNext(now, phase, e.key.interval)
 }

@@ -23,34 +23,36 @@ const (
 	maxType  = 40       // bytes of the type of a metric
 )
 
-// desired is what the readers of an endpoint select.
-type desired struct {
-	selections []*selection        // each once
-	metrics    map[string][]int    // the selections of each metric
-	declared   map[string]struct{} // the names whose TYPE matters: of these metrics, and of the families they may belong to
+// selectionSet holds the distinct selections of the readers of an endpoint.
+type selectionSet struct {
+	selections []*selection     // each once
+	metrics    map[string][]int // the selections of each metric
+	// the names whose TYPE matters: of these metrics, and of the families they may belong to
+	declared map[string]struct{}
 }
 
-func newDesired(selections ...*selection) *desired {
-	w := &desired{selections: selections, metrics: map[string][]int{}, declared: map[string]struct{}{}}
+func newSelectionSet(selections ...*selection) *selectionSet {
+	set := &selectionSet{selections: selections, metrics: map[string][]int{}, declared: map[string]struct{}{}}
 	for i, s := range selections {
-		w.metrics[s.metric] = append(w.metrics[s.metric], i)
-		w.declared[s.metric] = struct{}{}
+		set.metrics[s.metric] = append(set.metrics[s.metric], i)
+		set.declared[s.metric] = struct{}{}
 		for _, x := range suffixes {
 			if base, ok := strings.CutSuffix(s.metric, x.suffix); ok {
-				w.declared[base] = struct{}{}
+				set.declared[base] = struct{}{}
 			}
 		}
 	}
-	return w
+	return set
 }
 
-// page reads one exposition as it arrives, and keeps what the selections find on it. Lines of other metrics are skipped
-// unparsed, which saves most of the work and keeps one bad line from hiding the rest.
+// page reads one exposition as it arrives, and keeps the series that the selections find on it. Lines
+// of other metrics are skipped unparsed, which saves most of the work and prevents that one bad line
+// hides the rest.
 //
-// Prometheus' parser gets the lines of a desired metric some at a time, and always in the text format: its parser of
-// OpenMetrics would need the whole page.
+// Prometheus' parser gets the lines of a selected metric in blocks, and always in the text format: its
+// OpenMetrics parser would need the whole page.
 type page struct {
-	desired     *desired
+	selected    *selectionSet
 	maxSeries   int // of a metric
 	openMetrics bool
 
@@ -70,7 +72,7 @@ type page struct {
 	symbols *labels.SymbolTable
 }
 
-// metric is a desired metric on a page.
+// metric is a selected metric on a page.
 type metric struct {
 	selections []int
 	series     int
@@ -95,8 +97,8 @@ func newPage() *page {
 }
 
 // read reads a page that has at most some series of each desired metric.
-func (p *page) read(body io.Reader, w *desired, maxSeries int, openMetrics bool) error {
-	p.reset(body, w, maxSeries, openMetrics)
+func (p *page) read(body io.Reader, selected *selectionSet, maxSeries int, openMetrics bool) error {
+	p.reset(body, selected, maxSeries, openMetrics)
 	for !p.ended {
 		line, err := p.reader.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -119,12 +121,12 @@ func (p *page) read(body io.Reader, w *desired, maxSeries int, openMetrics bool)
 	return err
 }
 
-func (p *page) reset(body io.Reader, w *desired, maxSeries int, openMetrics bool) {
-	p.desired, p.maxSeries, p.openMetrics = w, maxSeries, openMetrics
+func (p *page) reset(body io.Reader, selected *selectionSet, maxSeries int, openMetrics bool) {
+	p.selected, p.maxSeries, p.openMetrics = selected, maxSeries, openMetrics
 	clear(p.metrics)
 	clear(p.types)
 	clear(p.choices)
-	p.choices = slices.Grow(p.choices[:0], len(w.selections))[:len(w.selections)]
+	p.choices = slices.Grow(p.choices[:0], len(selected.selections))[:len(selected.selections)]
 	p.names, p.count, p.last, p.ended = p.names[:0], 0, p.last[:0], false
 	p.block, p.lines, p.current = p.block[:0], 0, nil
 	p.reader.Reset(body)
@@ -134,7 +136,7 @@ func (p *page) reset(body io.Reader, w *desired, maxSeries int, openMetrics bool
 func (p *page) longLine(beginning []byte) error {
 	name, _ := splitName(bytes.TrimLeft(beginning, " \t"))
 	if !bytes.HasPrefix(name, []byte("#")) {
-		p.note(name)
+		p.recordName(name)
 	}
 	if m := p.metric(name); m != nil {
 		m.err = fmt.Errorf("a line of more than %d bytes", maxLine)
@@ -148,7 +150,7 @@ func (p *page) longLine(beginning []byte) error {
 
 // metric returns a desired metric, nil if it is not desired.
 func (p *page) metric(name []byte) *metric {
-	selections, ok := p.desired.metrics[string(name)]
+	selections, ok := p.selected.metrics[string(name)]
 	if !ok {
 		return nil
 	}
@@ -171,7 +173,7 @@ func (p *page) line(line []byte) {
 		return
 	}
 	name, rest := splitName(line)
-	p.note(name)
+	p.recordName(name)
 	m := p.metric(name)
 	if m == nil || m.err != nil {
 		return
@@ -185,11 +187,11 @@ func (p *page) line(line []byte) {
 		p.parse()
 		p.current = m
 	}
-	m.err = p.add(name, rest)
+	m.err = p.appendLine(name, rest)
 }
 
-// add adds a line to those that are parsed together.
-func (p *page) add(name, rest []byte) (err error) {
+// appendLine adds a line to the block that is parsed together.
+func (p *page) appendLine(name, rest []byte) (err error) {
 	p.lines++
 	p.block = append(p.block, name...)
 	switch {
@@ -245,7 +247,7 @@ func (p *page) series(_ []byte, at *int64, value float64) {
 		m.shown = append(m.shown, seriesText(p.labels))
 	}
 	for _, i := range m.selections {
-		s, c := p.desired.selections[i], &p.choices[i]
+		s, c := p.selected.selections[i], &p.choices[i]
 		if !s.matches(p.labels) {
 			continue
 		}
@@ -272,8 +274,8 @@ func splitName(line []byte) (name, rest []byte) {
 	return line, nil
 }
 
-// note keeps the name of a metric for messages.
-func (p *page) note(name []byte) {
+// recordName keeps the name of a metric for messages.
+func (p *page) recordName(name []byte) {
 	if bytes.Equal(name, p.last) || len(name) == 0 {
 		return
 	}
@@ -290,7 +292,7 @@ func (p *page) comment(line []byte) {
 	switch string(keyword) {
 	case "TYPE":
 		name, rest := nextField(rest)
-		if _, ok := p.desired.declared[string(name)]; ok {
+		if _, ok := p.selected.declared[string(name)]; ok {
 			declared, _ := nextField(rest)
 			p.types[string(name)] = strings.ToLower(string(declared[:min(len(declared), maxType)]))
 		}
@@ -308,8 +310,8 @@ func nextField(line []byte) (field, rest []byte) {
 	return line, nil
 }
 
-// appendOpenMetrics appends what follows the metric name in a line of OpenMetrics in the Prometheus text format: without
-// exemplar, and with the time in milliseconds.
+// appendOpenMetrics appends what follows the metric name in a line of OpenMetrics in the Prometheus
+// text format: without exemplar, and with the time in milliseconds.
 func appendOpenMetrics(out, rest []byte) ([]byte, error) {
 	end := labelsEnd(rest)
 	out = append(out, rest[:end]...)

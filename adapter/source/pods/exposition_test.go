@@ -26,7 +26,9 @@ type selected struct {
 	as     source.Type
 }
 
-func (s selected) desired() *desired { return newDesired(newSelection(s.metric, s.labels, s.as)) }
+func (s selected) desired() *selectionSet {
+	return newSelectionSet(newSelection(s.metric, s.labels, s.as))
+}
 
 // pickFrom reads a page and picks one series of it, as a scrape does.
 func pickFrom(body string, openMetrics bool, s selected) (pipeline.Sample, error) {
@@ -106,74 +108,117 @@ func TestPick(t *testing.T) {
 		want        pipeline.Sample
 		err         string
 	}{
-		"gauge":     {textPage, false, selected{"nodejs_eventloop_utilization", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 0.25}, ""},
-		"counter":   {textPage, false, selected{"http_requests_total", labels("code", "500"), source.Counter}, pipeline.Sample{T: 5000, V: 2}, ""},
-		"timestamp": {textPage, false, selected{"http_requests_total", labels("path", "/a b}\"\\\n"), source.Counter}, pipeline.Sample{T: 1234, V: 7}, ""},
+		"gauge": {textPage, false, selected{"nodejs_eventloop_utilization", nil, source.Gauge},
+			pipeline.Sample{T: 5000, V: 0.25}, ""},
+		"counter": {textPage, false, selected{"http_requests_total", labels("code", "500"), source.Counter},
+			pipeline.Sample{T: 5000, V: 2}, ""},
+		"timestamp": {textPage, false, selected{"http_requests_total", labels("path", "/a b}\"\\\n"), source.Counter},
+			pipeline.Sample{T: 1234, V: 7}, ""},
 		"label absent": {
 			"x{a=\"b\"} 1\nx 2\n", false, selected{"x", labels("a", ""), source.Gauge}, pipeline.Sample{T: 5000, V: 2}, "",
 		},
-		"blanks":                  {textPage, false, selected{"indented", labels("a", "b", "c", "d"), source.Gauge}, pipeline.Sample{T: 6789, V: 13}, ""},
-		"untyped as gauge":        {textPage, false, selected{"untyped_thing", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 12}, ""},
-		"untyped as counter":      {textPage, false, selected{"untyped_thing", nil, source.Counter}, pipeline.Sample{T: 5000, V: 12}, ""},
-		"count of histogram":      {textPage, false, selected{"request_seconds_count", nil, source.Counter}, pipeline.Sample{T: 5000, V: 4}, ""},
-		"sum of histogram":        {textPage, false, selected{"request_seconds_sum", nil, source.Counter}, pipeline.Sample{T: 5000, V: 1.5}, ""},
-		"bucket of histogram":     {textPage, false, selected{"request_seconds_bucket", labels("le", "0.1"), source.Counter}, pipeline.Sample{T: 5000, V: 3}, ""},
-		"count of summary":        {textPage, false, selected{"rpc_seconds_count", nil, source.Counter}, pipeline.Sample{T: 5000, V: 9}, ""},
-		"sum of summary":          {textPage, false, selected{"rpc_seconds_sum", nil, source.Counter}, pipeline.Sample{T: 5000, V: 2}, ""},
-		"type declared afterward": {"x 1\n# TYPE x counter\n", false, selected{"x", nil, source.Counter}, pipeline.Sample{T: 5000, V: 1}, ""},
-		"type in capitals":        {"# TYPE x GAUGE\nx 1\n", false, selected{"x", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 1}, ""},
-		"UTF-8 label names":       {"x{\"a.b\"=\"c\"} 1\n", false, selected{"x", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 1}, ""},
+		"blanks": {textPage, false, selected{"indented", labels("a", "b", "c", "d"), source.Gauge},
+			pipeline.Sample{T: 6789, V: 13}, ""},
+		"untyped as gauge": {textPage, false, selected{"untyped_thing", nil, source.Gauge},
+			pipeline.Sample{T: 5000, V: 12}, ""},
+		"untyped as counter": {textPage, false, selected{"untyped_thing", nil, source.Counter},
+			pipeline.Sample{T: 5000, V: 12}, ""},
+		"count of histogram": {textPage, false, selected{"request_seconds_count", nil, source.Counter},
+			pipeline.Sample{T: 5000, V: 4}, ""},
+		"sum of histogram": {textPage, false, selected{"request_seconds_sum", nil, source.Counter},
+			pipeline.Sample{T: 5000, V: 1.5}, ""},
+		"bucket of histogram": {textPage, false, selected{"request_seconds_bucket", labels("le", "0.1"), source.Counter},
+			pipeline.Sample{T: 5000, V: 3}, ""},
+		"count of summary": {textPage, false, selected{"rpc_seconds_count", nil, source.Counter},
+			pipeline.Sample{T: 5000, V: 9}, ""},
+		"sum of summary": {textPage, false, selected{"rpc_seconds_sum", nil, source.Counter},
+			pipeline.Sample{T: 5000, V: 2}, ""},
+		"type declared afterward": {"x 1\n# TYPE x counter\n", false, selected{"x", nil, source.Counter},
+			pipeline.Sample{T: 5000, V: 1}, ""},
+		"type in capitals": {"# TYPE x GAUGE\nx 1\n", false, selected{"x", nil, source.Gauge},
+			pipeline.Sample{T: 5000, V: 1}, ""},
+		"UTF-8 label names": {"x{\"a.b\"=\"c\"} 1\n", false, selected{"x", nil, source.Gauge},
+			pipeline.Sample{T: 5000, V: 1}, ""},
 		"in braces, not looked at": {
 			"{\"x\"} 1\n{} 2\n{a=\"b\"} 3\nx 4\n", false, selected{"x", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 4}, "",
 		},
 
-		"OpenMetrics gauge":          {openMetricsPage, true, selected{"queue", nil, source.Gauge}, pipeline.Sample{T: 1700000000123, V: 3}, ""},
-		"OpenMetrics counter":        {openMetricsPage, true, selected{"requests_total", labels("code", "200"), source.Counter}, pipeline.Sample{T: 5000, V: 40}, ""},
-		"OpenMetrics exemplar":       {openMetricsPage, true, selected{"requests_total", labels("code", "5 } # 00"), source.Counter}, pipeline.Sample{T: 1500000000000, V: 2}, ""},
-		"OpenMetrics histogram":      {openMetricsPage, true, selected{"latency_count", nil, source.Counter}, pipeline.Sample{T: 5000, V: 4}, ""},
-		"OpenMetrics gaugehistogram": {openMetricsPage, true, selected{"depth_gsum", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 8}, ""},
-		"OpenMetrics unknown":        {openMetricsPage, true, selected{"unknown_thing", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 1}, ""},
+		"OpenMetrics gauge": {openMetricsPage, true, selected{"queue", nil, source.Gauge},
+			pipeline.Sample{T: 1700000000123, V: 3}, ""},
+		"OpenMetrics counter": {openMetricsPage, true,
+			selected{"requests_total", labels("code", "200"), source.Counter}, pipeline.Sample{T: 5000, V: 40}, ""},
+		"OpenMetrics exemplar": {openMetricsPage, true,
+			selected{"requests_total", labels("code", "5 } # 00"), source.Counter}, pipeline.Sample{T: 1500000000000, V: 2}, ""},
+		"OpenMetrics histogram": {openMetricsPage, true, selected{"latency_count", nil, source.Counter},
+			pipeline.Sample{T: 5000, V: 4}, ""},
+		"OpenMetrics gaugehistogram": {openMetricsPage, true, selected{"depth_gsum", nil, source.Gauge},
+			pipeline.Sample{T: 5000, V: 8}, ""},
+		"OpenMetrics unknown": {openMetricsPage, true, selected{"unknown_thing", nil, source.Gauge},
+			pipeline.Sample{T: 5000, V: 1}, ""},
 		"OpenMetrics without newline at the end": {
 			"x 1\n# EOF", true, selected{"x", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 1}, "",
 		},
 
 		"missing": {textPage, false, selected{"nodejs_eventloop_lag", nil, source.Gauge}, pipeline.Sample{},
 			`metric "nodejs_eventloop_lag" is not served; the endpoint serves "nodejs_eventloop_utilization", "nodejs_eventloop_utilization_max", "http_requests_total", "request_seconds_bucket", "request_seconds_sum", 11 more`},
-		"missing of few": {"a 1\n", false, selected{"x", nil, source.Gauge}, pipeline.Sample{}, `metric "x" is not served; the endpoint serves "a"`},
+		"missing of few": {"a 1\n", false, selected{"x", nil, source.Gauge}, pipeline.Sample{},
+			`metric "x" is not served; the endpoint serves "a"`},
 		"nothing served": {"", false, selected{"x", nil, source.Gauge}, pipeline.Sample{}, "no metric is served"},
 		"ambiguous": {"x{a=\"1\"} 1\nx{b=\"2\",a=\"1\"} 2\n", false, selected{"x", nil, source.Gauge}, pipeline.Sample{},
 			`metric "x" has 2 series: {a="1"}, {a="1",b="2"}; matchLabels must leave one`},
-		"ambiguous with labels": {textPage, false, selected{"http_requests_total", labels("code", "200"), source.Counter}, pipeline.Sample{},
+		"ambiguous with labels": {textPage, false,
+			selected{"http_requests_total", labels("code", "200"), source.Counter}, pipeline.Sample{},
 			`metric "http_requests_total" has 2 series that matchLabels {code="200"} match: {code="200",path="/"}, {code="200",path="/a b}\"\\\n"}; they must leave one`},
-		"no series with the labels": {textPage, false, selected{"http_requests_total", labels("code", "404"), source.Counter}, pipeline.Sample{},
+		"no series with the labels": {textPage, false,
+			selected{"http_requests_total", labels("code", "404"), source.Counter}, pipeline.Sample{},
 			`metric "http_requests_total" has no series that matchLabels {code="404"} match, only {code="200",path="/"}, {code="500",path="/"}, {code="200",path="/a b}\"\\\n"}`},
-		"many series": {strings.Join([]string{"x{a=\"1\"} 1", "x{a=\"2\"} 1", "x{a=\"3\"} 1", "x{a=\"4\"} 1", "x{a=\"5\"} 1", "x{a=\"6\"} 1", "x{a=\"7\"} 1\n"}, "\n"),
+		"many series": {strings.Join([]string{"x{a=\"1\"} 1", "x{a=\"2\"} 1", "x{a=\"3\"} 1", "x{a=\"4\"} 1", "x{a=\"5\"} 1",
+			"x{a=\"6\"} 1", "x{a=\"7\"} 1\n"}, "\n"),
 			false, selected{"x", nil, source.Gauge}, pipeline.Sample{},
 			`metric "x" has 7 series: {a="1"}, {a="2"}, {a="3"}, {a="4"}, {a="5"}, 2 more; matchLabels must leave one`},
-		"the same twice":      {textPage, false, selected{"twice", nil, source.Gauge}, pipeline.Sample{}, `metric "twice" has 2 series: {}, {}; matchLabels must leave one`},
-		"counter as gauge":    {textPage, false, selected{"http_requests_total", labels("code", "500"), source.Gauge}, pipeline.Sample{}, `metric "http_requests_total" is a counter: type must be Counter`},
-		"gauge as counter":    {textPage, false, selected{"nodejs_eventloop_utilization", nil, source.Counter}, pipeline.Sample{}, `metric "nodejs_eventloop_utilization" is a gauge: type must be Gauge`},
-		"sum as gauge":        {textPage, false, selected{"rpc_seconds_sum", nil, source.Gauge}, pipeline.Sample{}, `metric "rpc_seconds_sum" is a sum of a summary: type must be Counter`},
-		"summary":             {textPage, false, selected{"rpc_seconds", nil, source.Gauge}, pipeline.Sample{}, `metric "rpc_seconds" is a summary: must be a gauge or a counter, such as "rpc_seconds_count" of it`},
-		"state set":           {openMetricsPage, true, selected{"state", nil, source.Counter}, pipeline.Sample{}, `metric "state" is of type "stateset": must be a gauge or a counter`},
-		"not a number":        {textPage, false, selected{"bad_number", nil, source.Gauge}, pipeline.Sample{}, `metric "bad_number" is NaN: must be a finite number`},
-		"infinite":            {textPage, false, selected{"infinite", labels("sign", "-"), source.Gauge}, pipeline.Sample{}, `metric "infinite" is -Inf: must be a finite number`},
-		"broken line":         {textPage, false, selected{"broken_line", nil, source.Gauge}, pipeline.Sample{}, `metric "broken_line" cannot be read: expected label name, got "1" ("INVALID") while parsing: "broken_line{a=\"b\" 1"`},
-		"broken value":        {textPage, false, selected{"also_broken", nil, source.Gauge}, pipeline.Sample{}, `metric "also_broken" cannot be read: strconv.ParseFloat: parsing "one": invalid syntax while parsing: "also_broken{a=\"b\"} one"`},
-		"OpenMetrics as text": {openMetricsPage, false, selected{"queue", nil, source.Gauge}, pipeline.Sample{}, `metric "queue" cannot be read: expected next entry after timestamp, got "." ("INVALID") while parsing: "queue 3 1700000000."`},
+		"the same twice": {textPage, false, selected{"twice", nil, source.Gauge}, pipeline.Sample{},
+			`metric "twice" has 2 series: {}, {}; matchLabels must leave one`},
+		"counter as gauge": {textPage, false, selected{"http_requests_total", labels("code", "500"), source.Gauge},
+			pipeline.Sample{}, `metric "http_requests_total" is a counter: type must be Counter`},
+		"gauge as counter": {textPage, false, selected{"nodejs_eventloop_utilization", nil, source.Counter},
+			pipeline.Sample{}, `metric "nodejs_eventloop_utilization" is a gauge: type must be Gauge`},
+		"sum as gauge": {textPage, false, selected{"rpc_seconds_sum", nil, source.Gauge}, pipeline.Sample{},
+			`metric "rpc_seconds_sum" is a sum of a summary: type must be Counter`},
+		"summary": {textPage, false, selected{"rpc_seconds", nil, source.Gauge}, pipeline.Sample{},
+			`metric "rpc_seconds" is a summary: must be a gauge or a counter, such as "rpc_seconds_count" of it`},
+		"state set": {openMetricsPage, true, selected{"state", nil, source.Counter}, pipeline.Sample{},
+			`metric "state" is of type "stateset": must be a gauge or a counter`},
+		"not a number": {textPage, false, selected{"bad_number", nil, source.Gauge}, pipeline.Sample{},
+			`metric "bad_number" is NaN: must be a finite number`},
+		"infinite": {textPage, false, selected{"infinite", labels("sign", "-"), source.Gauge}, pipeline.Sample{},
+			`metric "infinite" is -Inf: must be a finite number`},
+		"broken line": {textPage, false, selected{"broken_line", nil, source.Gauge}, pipeline.Sample{},
+			`metric "broken_line" cannot be read: expected label name, got "1" ("INVALID") while parsing: "broken_line{a=\"b\" 1"`},
+		"broken value": {textPage, false, selected{"also_broken", nil, source.Gauge}, pipeline.Sample{},
+			`metric "also_broken" cannot be read: strconv.ParseFloat: parsing "one": invalid syntax while parsing: "also_broken{a=\"b\"} one"`},
+		"OpenMetrics as text": {openMetricsPage, false, selected{"queue", nil, source.Gauge}, pipeline.Sample{},
+			`metric "queue" cannot be read: expected next entry after timestamp, got "." ("INVALID") while parsing: "queue 3 1700000000."`},
 		"OpenMetrics timestamp": {openMetricsPage, true, selected{"late", nil, source.Gauge}, pipeline.Sample{},
 			`metric "late" cannot be read: timestamp: "1e300": must be a time in seconds`},
-		"cut short":             {"a 1\nx 12", false, selected{"x", nil, source.Gauge}, pipeline.Sample{}, `metric "x" cannot be read: the page ends within a line`},
-		"OpenMetrics cut short": {"x 1\n", true, selected{"x", nil, source.Gauge}, pipeline.Sample{}, `the answer is cut short: it lacks the # EOF of OpenMetrics`},
-		"long line": {"x{a=\"" + strings.Repeat("b", maxLine) + "\"} 1\n", false, selected{"x", nil, source.Gauge}, pipeline.Sample{},
+		"cut short": {"a 1\nx 12", false, selected{"x", nil, source.Gauge}, pipeline.Sample{},
+			`metric "x" cannot be read: the page ends within a line`},
+		"OpenMetrics cut short": {"x 1\n", true, selected{"x", nil, source.Gauge}, pipeline.Sample{},
+			`the answer is cut short: it lacks the # EOF of OpenMetrics`},
+		"long line": {"x{a=\"" + strings.Repeat("b", maxLine) + "\"} 1\n", false,
+			selected{"x", nil, source.Gauge}, pipeline.Sample{},
 			`metric "x" cannot be read: a line of more than 32768 bytes`},
-		"quote over two lines": {"x{a=\"1\nx{a=\",b=\"2\"} 1\n", false, selected{"x", nil, source.Gauge}, pipeline.Sample{}, `metric "x" cannot be read: a line is broken`},
-		"zero byte":            {"x 1\nx\x00{a=\"1\"} 2\nx{a\x00=\"1\"} 3\n", false, selected{"x", nil, source.Gauge}, pipeline.Sample{}, `metric "x" cannot be read: expected equal, got "\x00" ("INVALID") while parsing: "x{a\x00"`},
-		"label twice":          {"x{a=\"1\",a=\"2\"} 1\n", false, selected{"x", nil, source.Gauge}, pipeline.Sample{}, `metric "x" cannot be read: a series has the label "a" twice`},
+		"quote over two lines": {"x{a=\"1\nx{a=\",b=\"2\"} 1\n", false, selected{"x", nil, source.Gauge}, pipeline.Sample{},
+			`metric "x" cannot be read: a line is broken`},
+		"zero byte": {"x 1\nx\x00{a=\"1\"} 2\nx{a\x00=\"1\"} 3\n", false, selected{"x", nil, source.Gauge},
+			pipeline.Sample{}, `metric "x" cannot be read: expected equal, got "\x00" ("INVALID") while parsing: "x{a\x00"`},
+		"label twice": {"x{a=\"1\",a=\"2\"} 1\n", false, selected{"x", nil, source.Gauge}, pipeline.Sample{},
+			`metric "x" cannot be read: a series has the label "a" twice`},
 		"many series of which one matches": {
-			manySeries(defaultMaxSeries), false, selected{"x", labels("i", "4999"), source.Gauge}, pipeline.Sample{T: 5000, V: 4999}, "",
+			manySeries(defaultMaxSeries), false, selected{"x", labels("i", "4999"), source.Gauge},
+			pipeline.Sample{T: 5000, V: 4999}, "",
 		},
-		"too many series": {manySeries(defaultMaxSeries + 1), false, selected{"x", labels("i", "4999"), source.Gauge}, pipeline.Sample{},
+		"too many series": {manySeries(defaultMaxSeries + 1), false,
+			selected{"x", labels("i", "4999"), source.Gauge}, pipeline.Sample{},
 			`metric "x" cannot be read: it has more than 10000 series`},
 	}
 	for name, test := range tests {
@@ -227,7 +272,8 @@ func TestPageReadsHoweverBytesArrive(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 12.0, got.V)
 
-	require.ErrorIs(t, p.read(iotest.TimeoutReader(strings.NewReader(textPage)), w, defaultMaxSeries, false), iotest.ErrTimeout)
+	require.ErrorIs(t, p.read(iotest.TimeoutReader(strings.NewReader(textPage)), w, defaultMaxSeries, false),
+		iotest.ErrTimeout)
 }
 
 // What one page said is not found on the next.
@@ -235,7 +281,7 @@ func TestPageIsUsedAgain(t *testing.T) {
 	p := newPage()
 	x := newSelection("x", nil, source.Gauge)
 	read := func(body string, s ...*selection) {
-		require.NoError(t, p.read(strings.NewReader(body), newDesired(s...), defaultMaxSeries, false))
+		require.NoError(t, p.read(strings.NewReader(body), newSelectionSet(s...), defaultMaxSeries, false))
 	}
 	read("# TYPE x counter\nx 1\n", x)
 	_, err := p.pick(0, asked)
@@ -257,15 +303,17 @@ func TestPageIsUsedAgain(t *testing.T) {
 func TestMetricsOfOnePageAreReadApart(t *testing.T) {
 	p := newPage()
 	late, queue := newSelection("late", nil, source.Gauge), newSelection("queue", nil, source.Gauge)
-	require.NoError(t, p.read(strings.NewReader(openMetricsPage), newDesired(late, queue), defaultMaxSeries, true))
+	require.NoError(t, p.read(strings.NewReader(openMetricsPage), newSelectionSet(late, queue), defaultMaxSeries, true))
 	_, err := p.pick(0, asked)
 	require.ErrorContains(t, err, "must be a time in seconds")
 	got, err := p.pick(1, asked)
 	require.NoError(t, err)
 	assert.Equal(t, 3.0, got.V)
 
-	one, two := newSelection("a", map[string]string{"i": "1"}, source.Gauge), newSelection("b", map[string]string{"i": "2"}, source.Gauge)
-	require.NoError(t, p.read(strings.NewReader("a{i=\"1\"} 1\nb{i=\"1\"} 2\na{i=\"2\"} 3\nb{i=\"2\"} 4\nb broken\n"), newDesired(one, two), defaultMaxSeries, false))
+	one, two := newSelection("a", map[string]string{"i": "1"}, source.Gauge),
+		newSelection("b", map[string]string{"i": "2"}, source.Gauge)
+	require.NoError(t, p.read(strings.NewReader("a{i=\"1\"} 1\nb{i=\"1\"} 2\na{i=\"2\"} 3\nb{i=\"2\"} 4\nb broken\n"),
+		newSelectionSet(one, two), defaultMaxSeries, false))
 	got, err = p.pick(0, asked)
 	require.NoError(t, err)
 	assert.Equal(t, 1.0, got.V)
@@ -279,7 +327,8 @@ func TestNamesKeptForMessagesAreLimited(t *testing.T) {
 		fmt.Fprintf(&body, "metric_%d 1\n", i)
 	}
 	p := newPage()
-	require.NoError(t, p.read(strings.NewReader(body.String()), selected{"metric_9999x", nil, source.Gauge}.desired(), defaultMaxSeries, false))
+	require.NoError(t, p.read(strings.NewReader(body.String()),
+		selected{"metric_9999x", nil, source.Gauge}.desired(), defaultMaxSeries, false))
 	assert.Less(t, len(p.names), maxNames)
 	_, err := p.pick(0, asked)
 	assert.ErrorContains(t, err, "9995 more")
@@ -311,7 +360,8 @@ func wholeValue(m *dto.Metric) float64 {
 
 // FuzzPick reads anything without a panic, and reads what expfmt understands as a whole as expfmt does.
 func FuzzPick(f *testing.F) {
-	for _, body := range []string{textPage, openMetricsPage, "{} 1\n", "x{a=\"b\\", "x{\"a\"=\"b\",} 1e3 -5\n", "x{a=\"#}\"} 1 # {} 2\n# EOF\n", "x\x00 1\n", "#TYPE x counter\nx 1\n"} {
+	for _, body := range []string{textPage, openMetricsPage, "{} 1\n", "x{a=\"b\\", "x{\"a\"=\"b\",} 1e3 -5\n",
+		"x{a=\"#}\"} 1 # {} 2\n# EOF\n", "x\x00 1\n", "#TYPE x counter\nx 1\n"} {
 		f.Add(body, "x", "a", "b", true)
 		f.Add(body, "queue", "", "", false)
 	}

@@ -5,51 +5,54 @@ import (
 	"sync"
 )
 
-// lane limits how many endpoints are read at the same time, and how many of one namespace. The others wait in order, and
-// a slot goes to the namespace that has fewest, in turns among equals: one whose scrapes take long gets no more of the
-// slots than others.
+// namespaceLimiter limits how many endpoints are read at the same time, and how many of one namespace.
+// The others wait in order. A free slot goes to the namespace that holds the fewest, in rotation among
+// equals, so a namespace with slow scrapes gets no more slots than others.
 //
-// It is no share.Pool: tens of thousands of endpoints may wait, none with a goroutine, and a slot is soon free without
-// that a scrape is called back.
-type lane struct {
-	slots int
-	share int // of them, for one namespace
+// share.Pool does not fit here: tens of thousands of endpoints may wait, none with a goroutine, and
+// slots become free so soon that no scrape needs to be cancelled.
+type namespaceLimiter struct {
+	slots int // slots of all namespaces
+	share int // slots of one namespace
 
-	mu      sync.Mutex
-	taken   int
-	held    map[string]int         // slots, by namespace
-	waiting map[string][]*endpoint // by namespace
-	turns   []string               // the namespaces in waiting
+	mu       sync.Mutex
+	taken    int
+	held     map[string]int         // slots, by namespace
+	waiting  map[string][]*endpoint // by namespace
+	rotation []string               // the namespaces in waiting, in their order
 }
 
-// newLane returns a lane of which a quarter is always left for other namespaces.
-func newLane(slots int) *lane {
-	return &lane{slots: slots, share: slots - slots/4, held: map[string]int{}, waiting: map[string][]*endpoint{}}
+// newNamespaceLimiter returns a limiter that leaves at least a quarter of its slots to other
+// namespaces.
+func newNamespaceLimiter(slots int) *namespaceLimiter {
+	return &namespaceLimiter{slots: slots, share: slots - slots/4, held: map[string]int{},
+		waiting: map[string][]*endpoint{}}
 }
 
-// take takes a slot for an endpoint, or queues it.
-func (l *lane) take(e *endpoint) bool {
+// acquire takes a slot for an endpoint and returns true, or queues the endpoint and returns false.
+func (l *namespaceLimiter) acquire(e *endpoint) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.takeLocked(e) {
+	if l.acquireLocked(e) {
 		return true
 	}
 	namespace := e.key.pod.Namespace
 	if len(l.waiting[namespace]) == 0 {
-		l.turns = append(l.turns, namespace)
+		l.rotation = append(l.rotation, namespace)
 	}
 	l.waiting[namespace] = append(l.waiting[namespace], e)
 	return false
 }
 
-// takeFree takes a slot for an endpoint if there is one for it.
-func (l *lane) takeFree(e *endpoint) bool {
+// tryAcquire takes a slot for an endpoint if one is free, and never queues it.
+func (l *namespaceLimiter) tryAcquire(e *endpoint) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.takeLocked(e)
+	return l.acquireLocked(e)
 }
 
-func (l *lane) takeLocked(e *endpoint) bool {
+// acquireLocked is tryAcquire with mu held.
+func (l *namespaceLimiter) acquireLocked(e *endpoint) bool {
 	namespace := e.key.pod.Namespace
 	if l.taken == l.slots || l.held[namespace] == l.share {
 		return false
@@ -59,8 +62,9 @@ func (l *lane) takeLocked(e *endpoint) bool {
 	return true
 }
 
-// release frees the slot of an endpoint, and returns the endpoint that has it from now on, nil if there is none.
-func (l *lane) release(e *endpoint) *endpoint {
+// release frees the slot of an endpoint. If another one waits, it passes the slot on and returns that
+// endpoint, otherwise nil.
+func (l *namespaceLimiter) release(e *endpoint) *endpoint {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken--
@@ -68,27 +72,27 @@ func (l *lane) release(e *endpoint) *endpoint {
 		delete(l.held, e.key.pod.Namespace)
 	}
 	next := -1
-	for i, namespace := range l.turns {
-		if next < 0 || l.held[namespace] < l.held[l.turns[next]] {
+	for i, namespace := range l.rotation {
+		if next < 0 || l.held[namespace] < l.held[l.rotation[next]] {
 			next = i
 		}
 	}
 	if next < 0 {
 		return nil
 	}
-	namespace := l.turns[next]
+	namespace := l.rotation[next]
 	queue := l.waiting[namespace]
 	first := queue[0]
-	if !l.takeLocked(first) {
-		return nil // it has all that one namespace may have, and so would any other that waits
+	if !l.acquireLocked(first) {
+		return nil // the namespace with the fewest slots holds its whole share, so no other can take one either
 	}
-	l.turns = slices.Delete(l.turns, next, next+1)
+	l.rotation = slices.Delete(l.rotation, next, next+1)
 	if len(queue) == 1 {
 		delete(l.waiting, namespace)
 		return first
 	}
 	queue[0] = nil
 	l.waiting[namespace] = queue[1:]
-	l.turns = append(l.turns, namespace)
+	l.rotation = append(l.rotation, namespace)
 	return first
 }

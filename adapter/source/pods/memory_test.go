@@ -30,12 +30,13 @@ type serving string
 
 func (s serving) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{
-		StatusCode: http.StatusOK, Request: r, ContentLength: -1, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(s))),
+		StatusCode: http.StatusOK, Request: r, ContentLength: -1, Header: http.Header{},
+		Body: io.NopCloser(strings.NewReader(string(s))),
 	}, nil
 }
 
-// costOf returns what one scrape of a page allocates for some readers, of which each has matchLabels of its own, and the
-// first failure.
+// costOf returns what one scrape of a page allocates for some readers, of which each has
+// matchLabels of its own, and the first failure.
 func costOf(t *testing.T, page string, readers int) (bytes uint64, failure string) {
 	t.Helper()
 	s := newSource(Options{}.withDefaults(), serving(page))
@@ -98,7 +99,8 @@ type stalling struct {
 
 func (w *stalling) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := io.MultiReader(strings.NewReader(w.page), &stall{w: w})
-	return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1, Header: http.Header{}, Body: io.NopCloser(body)}, nil
+	return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1, Header: http.Header{},
+		Body: io.NopCloser(body)}, nil
 }
 
 type stall struct {

@@ -60,10 +60,12 @@ func Registration() source.Registration {
 	return source.Registration{
 		Name: "pods",
 		AddFlags: func(fs *pflag.FlagSet) {
-			fs.IntVar(&o.Concurrency, "scrape-concurrency", 1024, "Maximum number of pods scraped at the same time. Half of it is for slow or failing pods.")
+			fs.IntVar(&o.Concurrency, "scrape-concurrency", 1024,
+				"Maximum number of pods scraped at the same time. Half of it is for slow or failing pods.")
 		},
 		AddTestOptions: func(fs *pflag.FlagSet) {
-			fs.BoolVar(&o.AllowLoopback, "scrape-allow-loopback", false, "Scrape pods whose IP is a loopback address too: in a cluster that is Foresail's own pod or node.")
+			fs.BoolVar(&o.AllowLoopback, "scrape-allow-loopback", false,
+				"Scrape pods whose IP is a loopback address too: in a cluster that is Foresail's own pod or node.")
 		},
 		Validate: o.validate,
 		New: func(env source.Environment) (source.Source, error) {
@@ -84,7 +86,8 @@ func (o *Options) validate() error {
 type registered struct{ *Source }
 
 // Set implements source.Source.
-func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, fleet *podtracker.TargetPods, sink source.Sink) error {
+func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec,
+	fleet *podtracker.TargetPods, sink source.Sink) error {
 	r.Source.Set(key, configOf(spec.Source.Pods), fleet, sink)
 	return nil
 }

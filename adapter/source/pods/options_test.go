@@ -17,6 +17,7 @@ func TestConfigOfSpec(t *testing.T) {
 	}}}
 	spec.Default()
 	assert.Equal(t, Config{
-		Port: "9090", Path: "/metrics", Metric: "elu", Type: source.Gauge, MatchLabels: map[string]string{"worker": "main"}, Interval: time.Second,
+		Port: "9090", Path: "/metrics", Metric: "elu", Type: source.Gauge,
+		MatchLabels: map[string]string{"worker": "main"}, Interval: time.Second,
 	}, configOf(spec.Source.Pods))
 }

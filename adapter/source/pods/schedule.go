@@ -16,7 +16,7 @@ const (
 	idle = time.Hour
 )
 
-// Run reads until ctx ends, and returns when no scrape is running any more. It can be called once.
+// Run reads until ctx ends, and returns when no scrape is running. It can be called once.
 func (s *Source) Run(ctx context.Context) error {
 	defer s.client.CloseIdleConnections()
 	defer s.scraping.Wait()
@@ -40,7 +40,7 @@ func (s *Source) reschedule() {
 	defer s.mu.Unlock()
 	now := time.Since(s.epoch)
 	for _, e := range s.queue {
-		e.due = e.next(now)
+		e.due = e.nextDue(now)
 	}
 	heap.Init(&s.queue)
 }
@@ -50,8 +50,8 @@ func (s *Source) dispatch(ctx context.Context) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Since(s.epoch)
-	if now-s.pacing.counted >= recount {
-		s.pacing.count(s.queue, now)
+	if now-s.pacing.counted >= recountInterval {
+		s.pacing.countDemand(s.queue, now)
 	}
 	for len(s.queue) > 0 {
 		e := s.queue[0]
@@ -61,21 +61,25 @@ func (s *Source) dispatch(ctx context.Context) time.Duration {
 		due := e.due
 		missed := (now - due) / e.key.interval
 		s.telemetry.skipped.Add(float64(missed))
-		if n := s.pacing.stretch(e); n != e.pace {
+		if n := s.pacing.intervalFactor(e); n != e.pace {
 			e.pace = n
-			e.slowed.Store(&slowness{s.pacing.slowed(e)})
+			e.slowed.Store(&slowness{s.pacing.slowedError(e)})
 		}
 		e.due = due + (missed+time.Duration(e.pace))*e.key.interval
 		heap.Fix(&s.queue, 0)
-		if int64(due) >= e.resume.Load() && e.desired() {
-			s.begin(ctx, e)
+		if int64(due) >= e.resume.Load() && e.hasAcceptingReader() {
+			s.beginScrape(ctx, e)
 		}
 	}
 	return idle
 }
 
-// begin reads an endpoint as soon as a slot is free, unless it is being read.
-func (s *Source) begin(ctx context.Context, e *endpoint) {
+// beginScrape reads an endpoint as soon as a slot is free, unless it waits for one or is read already.
+//
+// From here on exactly one owner has the endpoint: it is busy until scrapeWithSlot marks it free.
+// acquireSlot waits for a slot, runSlot is the goroutine that owns the slot, scrapeWithSlot reads one
+// endpoint with it, and scrape and fetchPage do the request.
+func (s *Source) beginScrape(ctx context.Context, e *endpoint) {
 	if e.busy.Swap(true) {
 		s.telemetry.skipped.Inc()
 		return
@@ -84,102 +88,107 @@ func (s *Source) begin(ctx context.Context, e *endpoint) {
 	if e.suspect.Load() {
 		l = s.slow
 	}
-	s.enqueue(ctx, e, l)
+	s.acquireSlot(ctx, e, l)
 }
 
-// enqueue reads a busy endpoint as soon as a lane has a slot for it.
-func (s *Source) enqueue(ctx context.Context, e *endpoint, l *lane) {
-	if l.take(e) {
-		s.start(ctx, e, l)
+// acquireSlot reads a busy endpoint as soon as the limiter has a slot for it.
+func (s *Source) acquireSlot(ctx context.Context, e *endpoint, l *namespaceLimiter) {
+	if l.acquire(e) {
+		s.runSlot(ctx, e, l)
 	}
 }
 
-// start reads an endpoint that has a slot of a lane, and then those that wait for the slot.
-func (s *Source) start(ctx context.Context, e *endpoint, l *lane) {
+// runSlot starts the goroutine that owns a slot. It reads the endpoint that the slot was acquired for,
+// and then each endpoint that the slot is passed on to.
+func (s *Source) runSlot(ctx context.Context, e *endpoint, l *namespaceLimiter) {
 	s.scraping.Go(func() {
 		for e != nil {
-			e, l = s.occupy(ctx, e, l)
+			e, l = s.scrapeWithSlot(ctx, e, l)
 		}
 	})
 }
 
-// occupy reads an endpoint that has a slot of a lane. It returns the endpoint that has the slot next, and the slot's lane,
-// which may be another one by then.
-func (s *Source) occupy(ctx context.Context, e *endpoint, l *lane) (next *endpoint, _ *lane) {
+// scrapeWithSlot reads an endpoint with a slot of a limiter, and releases the slot. It returns the
+// endpoint that has the slot next, and the slot's limiter, which may have changed meanwhile.
+func (s *Source) scrapeWithSlot(ctx context.Context, e *endpoint,
+	l *namespaceLimiter) (next *endpoint, _ *namespaceLimiter) {
 	scrape, cancel, ok := e.enter(ctx)
 	if !ok {
 		e.busy.Store(false)
 		return l.release(e), l
 	}
 	defer cancel()
-	x := &slot{lane: l}
+	held := &slot{limiter: l}
 	if l == s.quick {
-		timer := time.AfterFunc(slowAfter, func() { s.handOver(ctx, e, x, cancel) })
+		timer := time.AfterFunc(slowAfter, func() { s.moveToSlowSlot(ctx, e, held, cancel) })
 		defer timer.Stop()
 	}
 	cancelled := s.scrape(scrape, e)
-	l, displaced := x.end()
+	l, displaced := held.end()
 	next = l.release(e)
 	if cancelled && displaced {
-		s.enqueue(ctx, e, s.slow)
+		s.acquireSlot(ctx, e, s.slow)
 	} else {
 		e.busy.Store(false)
 	}
 	return next, l
 }
 
-// handOver gives an endpoint that has used a quick slot for slowAfter a slow one, and the quick one to the next endpoint.
-// If no slow slot is free the scrape ends, and begins anew when its turn comes.
-func (s *Source) handOver(ctx context.Context, e *endpoint, x *slot, cancel context.CancelFunc) {
+// moveToSlowSlot moves an endpoint that has used a quick slot for slowAfter to a slow slot, and passes
+// the quick slot on. If no slow slot is free, it cancels the scrape, which starts again once a slow
+// slot is.
+func (s *Source) moveToSlowSlot(ctx context.Context, e *endpoint, x *slot, cancel context.CancelFunc) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.ended {
 		return
 	}
 	e.suspect.Store(true)
-	if !s.slow.takeFree(e) {
+	if !s.slow.tryAcquire(e) {
 		x.displaced = true
 		cancel()
 		return
 	}
-	x.lane = s.slow
+	x.limiter = s.slow
 	if next := s.quick.release(e); next != nil {
-		s.start(ctx, next, s.quick) // x has not ended, so s.scraping is above 0
+		s.runSlot(ctx, next, s.quick) // x has not ended, so s.scraping is above 0
 	}
 }
 
-// slot is what an endpoint has while it is read.
+// slot is the slot of an endpoint while it is read.
 type slot struct {
 	mu        sync.Mutex
-	lane      *lane
+	limiter   *namespaceLimiter
 	displaced bool // the scrape was ended because it was slow
 	ended     bool
 }
 
-// end keeps the slot from being handed over, and returns its lane, and whether the endpoint was displaced from it.
-func (x *slot) end() (*lane, bool) {
+// end ends the use of a slot, so that it is not moved any more. It returns the limiter, and whether the
+// endpoint was displaced.
+func (x *slot) end() (*namespaceLimiter, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.ended = true
-	return x.lane, x.displaced
+	return x.limiter, x.displaced
 }
 
-// settle records how a scrape went, and delays the next one if it failed.
-func (s *Source) settle(e *endpoint, failed bool, took time.Duration) {
+// recordOutcome records whether a scrape failed and how long it took, and delays the next one after
+// repeated failures.
+func (s *Source) recordOutcome(e *endpoint, failed bool, took time.Duration) {
 	e.suspect.Store(failed || took > slowAfter)
 	if !failed {
 		e.failures = 0
 		return
 	}
 	e.failures++
-	if e.failures > 1 { // one failure is a blip
+	if e.failures > 1 { // a single failure may be transient
 		wait := source.Backoff(e.failures, e.key.interval, s.options.MaxBackoff) // from the beginning of the scrape
 		// Half an interval less, so that the moment after the wait is the endpoint's own.
 		e.resume.Store(int64(time.Since(s.epoch) - took + wait - e.key.interval/2))
 	}
 }
 
-// queue is a heap of endpoints, the next one due first.
+// queue is a heap of endpoints, the one due next first.
 type queue []*endpoint
 
 func (q *queue) push(e *endpoint) { heap.Push(q, e) }

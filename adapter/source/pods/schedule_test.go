@@ -188,7 +188,7 @@ func TestRunningScrapeReplacesTheNext(t *testing.T) {
 	})
 }
 
-// A scrape of a quick endpoint that turns out to be slow goes on in a slow slot, and begins anew if none is free.
+// A scrape of a quick endpoint that turns out to be slow goes on in a slow slot, and starts again if none is free.
 func TestSlowScrapeLeavesItsQuickSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newNetwork(func(host string, n int) (string, time.Duration, error) {
@@ -202,25 +202,26 @@ func TestSlowScrapeLeavesItsQuickSlot(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		s := newSource(Options{Concurrency: 2, Timeout: 5 * time.Second, Registerer: registry}.withDefaults(), w)
 		alternating, slow, quick := newEndpointOf(s, 0), newEndpointOf(s, 1), newEndpointOf(s, 2)
-		s.begin(t.Context(), alternating)
+		s.beginScrape(t.Context(), alternating)
 		synctest.Wait()
-		s.begin(t.Context(), alternating) // slow now
-		s.begin(t.Context(), quick)
+		s.beginScrape(t.Context(), alternating) // slow now
+		s.beginScrape(t.Context(), quick)
 		sourcetest.Pass(slowAfter - time.Millisecond)
 		assert.Empty(t, w.times("10.0.0.2"), "the quick slot is taken")
 		sourcetest.Pass(2 * time.Millisecond)
 		assert.Len(t, w.times("10.0.0.2"), 1, "it is free for the next one")
-		s.begin(t.Context(), slow)
+		s.beginScrape(t.Context(), slow)
 		sourcetest.Pass(slowAfter + time.Millisecond)
-		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrape_duration_seconds", "cancelled"), "no slow slot is free")
-		s.begin(t.Context(), slow)
+		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrape_duration_seconds", "cancelled"),
+			"no slow slot is free")
+		s.beginScrape(t.Context(), slow)
 		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrapes_skipped_total", ""), "it waits for one")
 		sourcetest.Pass(4 * time.Second)
 		assert.Len(t, w.times("10.0.0.0"), 2)
 		assert.Len(t, w.times("10.0.0.1"), 2)
 		assert.Equal(t, 4.0, sourcetest.Gathered(t, registry, "foresail_scrape_duration_seconds", "success"))
 		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrape_duration_seconds", "cancelled"))
-		for _, l := range []*lane{s.quick, s.slow, s.parsers} {
+		for _, l := range []*namespaceLimiter{s.quick, s.slow, s.parsers} {
 			assert.Zero(t, l.taken)
 			assert.Empty(t, l.held)
 			assert.Empty(t, l.waiting)
@@ -242,7 +243,8 @@ func TestTimeoutEndsAnAnswerThatKeepsComing(t *testing.T) {
 		sink := newRecorder()
 		s.Set(key("pm"), gauge(time.Minute), fleetOf(1), sink)
 		sourcetest.Pass(2 * time.Minute)
-		assert.Equal(t, []string{"http://10.0.0.0:9090/metrics: no complete answer within 3s"}, sink.Failures("uid-pod-0")[:1])
+		assert.Equal(t, []string{"http://10.0.0.0:9090/metrics: no complete answer within 3s"},
+			sink.Failures("uid-pod-0")[:1])
 	})
 }
 
@@ -250,7 +252,8 @@ func TestTimeoutEndsAnAnswerThatKeepsComing(t *testing.T) {
 type endless struct{}
 
 func (endless) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1, Header: http.Header{}, Body: io.NopCloser(endless{})}, nil
+	return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1, Header: http.Header{},
+		Body: io.NopCloser(endless{})}, nil
 }
 
 func (endless) Read(b []byte) (int, error) {
@@ -269,7 +272,7 @@ func TestLongAnswersTakeTurns(t *testing.T) {
 			return long, 0, nil
 		})
 		s := newSource(Options{}.withDefaults(), w)
-		s.parsers = newLane(1)
+		s.parsers = newNamespaceLimiter(1)
 		sourcetest.Run(t, s.Run)
 		parsed := &answer{parsers: s.parsers, endpoint: newEndpointOf(s, 250)}
 		parsed.beginParsing()
@@ -309,11 +312,13 @@ func TestFailingPodIsScrapedLessOften(t *testing.T) {
 		recovers int // the request from which on it answers
 		want     []int
 	}{
-		"5 s at most":       {time.Second, Options{}, 99, []int{0, 1, 3, 7, 12, 17, 22}},
-		"as the option has": {time.Second, Options{MaxBackoff: 2 * time.Second}, 99, []int{0, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23}},
-		"long intervals":    {8 * time.Second, Options{}, 99, []int{0, 8, 16}},
-		"one failure":       {time.Second, Options{}, 1, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
-		"until it answers":  {time.Second, Options{}, 4, []int{0, 1, 3, 7, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
+		"5 s at most": {time.Second, Options{}, 99, []int{0, 1, 3, 7, 12, 17, 22}},
+		"as the option has": {time.Second, Options{MaxBackoff: 2 * time.Second}, 99,
+			[]int{0, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23}},
+		"long intervals": {8 * time.Second, Options{}, 99, []int{0, 8, 16}},
+		"one failure": {time.Second, Options{}, 1,
+			[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
+		"until it answers": {time.Second, Options{}, 4, []int{0, 1, 3, 7, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -402,7 +407,7 @@ func TestInstancesComeAndGo(t *testing.T) {
 	})
 }
 
-// A scrape under way of an instance that ends is given up, and nobody hears of it.
+// A scrape under way of an instance that ends is given up, and no one hears of it.
 func TestEndOfAnInstanceCancelsItsScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newNetwork(func(string, int) (string, time.Duration, error) { return "load 1\n", 10 * time.Second, nil })
@@ -438,7 +443,8 @@ func TestSetAgain(t *testing.T) {
 		c.Metric, c.Type = "other", source.Gauge
 		s.Set(key("pm"), c, fleet, sink)
 		sourcetest.Pass(5 * time.Second)
-		assert.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, seconds(w.times("10.0.0.0")), "the endpoint stays")
+		assert.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14},
+			seconds(w.times("10.0.0.0")), "the endpoint stays")
 		assert.Equal(t, 2.0, sink.Samples("uid-pod-0")[13].V)
 
 		next, moved := newRecorder(), fleetOf(2)
@@ -466,7 +472,8 @@ func TestUnreachablePods(t *testing.T) {
 		sourcetest.Pass(10 * time.Second)
 		assert.Equal(t, "pod shop/a has no IP", sink.Failures("uid-a")[0])
 		assert.Equal(t, `pod shop/b has no container port named "metrics": it has admin, http`, sink.Failures("uid-b")[0])
-		assert.Equal(t, `pod shop/c has no container port named "metrics": it has none with a name`, sink.Failures("uid-c")[0])
+		assert.Equal(t, `pod shop/c has no container port named "metrics": it has none with a name`,
+			sink.Failures("uid-c")[0])
 		assert.Greater(t, len(sink.Failures("uid-a")), 3, "said again and again")
 		assert.Greater(t, sourcetest.Gathered(t, registry, "foresail_scrape_duration_seconds", "address"), 9.0)
 
@@ -557,14 +564,16 @@ func TestFollowsATracker(t *testing.T) {
 		fleet := tracker.Follow(key("pm"), "shop", labels.SelectorFromSet(labels.Set{"app": "checkout"}))
 		sink := newRecorder()
 		s.Set(key("pm"), gauge(time.Second), fleet, sink)
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "a", Labels: map[string]string{"app": "checkout"}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "a",
+			Labels: map[string]string{"app": "checkout"}}}
 		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"}
 		tracker.Update(pod)
 		sourcetest.Pass(5 * time.Second)
 		assert.Empty(t, w.times("10.0.0.1"), "not ready")
 
 		ready := pod.DeepCopy()
-		ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+		ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+			LastTransitionTime: metav1.Now()}}
 		tracker.Update(ready)
 		sourcetest.Pass(5 * time.Second)
 		assert.Len(t, sink.Samples("a"), 5)

@@ -22,9 +22,10 @@ const (
 	// accept prefers the Prometheus text format, which needs no conversion, and accepts OpenMetrics.
 	accept = "text/plain;version=0.0.4;q=1,application/openmetrics-text;version=1.0.0;q=0.8,*/*;q=0.1"
 
-	dialTimeout   = 2 * time.Second // a connection attempt outlives its scrape by no more
-	idleTimeout   = 90 * time.Second
-	maxIdle       = 16384    // connections kept between scrapes, each a file descriptor and about 20 KB; others are opened each time
+	dialTimeout = 2 * time.Second // a connection attempt outlives its scrape by no more
+	idleTimeout = 90 * time.Second
+	// maxIdle is the number of connections kept between scrapes, each a file descriptor and about 20 KB.
+	maxIdle       = 16384
 	maxHeader     = 64 << 10 // bytes
 	maxRedirects  = 3
 	maxErrorDrain = 4 << 10 // bytes of an error's body that are read to use the connection again
@@ -55,7 +56,8 @@ func (e redirectError) Error() string { return string(e) }
 func newClient(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if r.URL.Scheme != via[0].URL.Scheme || r.URL.Host != via[0].URL.Host {
-			return redirectError(fmt.Sprintf("it redirects to %s://%s: redirects to other addresses are not followed", r.URL.Scheme, r.URL.Host))
+			return redirectError(fmt.Sprintf("it redirects to %s://%s: redirects to other addresses are not followed",
+				r.URL.Scheme, r.URL.Host))
 		}
 		if len(via) > maxRedirects {
 			return redirectError(fmt.Sprintf("it redirects more than %d times", maxRedirects))
@@ -79,11 +81,11 @@ func (s *Source) scrape(ctx context.Context, e *endpoint) (cancelled bool) {
 	defer s.telemetry.inFlight.Dec()
 	began := time.Now()
 	readers := e.readers.get()
-	p, at, f := s.read(ctx, e, readers.desired)
+	p, at, f := s.fetchPage(ctx, e, readers.selected)
 	took := time.Since(began)
 	if f == nil {
 		s.telemetry.duration[resultSuccess].Observe(took.Seconds())
-		s.settle(e, false, took)
+		s.recordOutcome(e, false, took)
 		s.deliver(e, readers, p, at, at.Sub(began))
 		s.pages.Put(p)
 		return false
@@ -92,7 +94,7 @@ func (s *Source) scrape(ctx context.Context, e *endpoint) (cancelled bool) {
 	if f.result == resultCancelled {
 		return true
 	}
-	s.settle(e, true, took)
+	s.recordOutcome(e, true, took)
 	for _, r := range readers.all {
 		r.fail(f)
 	}
@@ -102,7 +104,7 @@ func (s *Source) scrape(ctx context.Context, e *endpoint) (cancelled bool) {
 // deliver gives each reader what its selection found on a page that began to arrive at a time, so long after it was
 // requested.
 func (s *Source) deliver(e *endpoint, readers *readerSet, p *page, at time.Time, late time.Duration) {
-	samples := make([]pipeline.Sample, len(readers.desired.selections))
+	samples := make([]pipeline.Sample, len(readers.selected.selections))
 	problems := make([]error, len(samples))
 	for i := range samples {
 		var err error
@@ -112,7 +114,7 @@ func (s *Source) deliver(e *endpoint, readers *readerSet, p *page, at time.Time,
 	}
 	slowed := e.slowed.Load()
 	for i, r := range readers.all {
-		r.report(slowed)
+		r.reportSlowness(slowed)
 		choice := readers.choices[i]
 		if err := problems[choice]; err != nil {
 			r.fail(err)
@@ -122,9 +124,10 @@ func (s *Source) deliver(e *endpoint, readers *readerSet, p *page, at time.Time,
 	}
 }
 
-// read requests the page of an endpoint, which is to be put back, and returns when the answer began to arrive. Parsing
-// is part of it, and of its timeout.
-func (s *Source) read(scrape context.Context, e *endpoint, w *desired) (p *page, at time.Time, f *failure) {
+// fetchPage requests the page of an endpoint, which is to be put back, and returns when the answer
+// began to arrive. Parsing is part of it, and of its timeout.
+func (s *Source) fetchPage(scrape context.Context, e *endpoint,
+	selected *selectionSet) (p *page, at time.Time, f *failure) {
 	if e.problem != nil {
 		return nil, at, &failure{resultAddress, e.problem}
 	}
@@ -138,7 +141,7 @@ func (s *Source) read(scrape context.Context, e *endpoint, w *desired) (p *page,
 	at = time.Now()
 	if err == nil {
 		defer response.Body.Close()
-		p, f = s.readAnswer(ctx, e, response, w)
+		p, f = s.readAnswer(ctx, e, response, selected)
 	} else {
 		f = requestFailure(err)
 	}
@@ -148,9 +151,11 @@ func (s *Source) read(scrape context.Context, e *endpoint, w *desired) (p *page,
 	case scrape.Err() != nil:
 		return nil, at, &failure{resultCancelled, scrape.Err()}
 	case ctx.Err() != nil:
-		return nil, at, &failure{resultTimeout, source.NotYet{Err: fmt.Errorf("%s: no complete answer within %s", e.key.url, timeout)}}
+		return nil, at, &failure{resultTimeout,
+			source.NotYet{Err: fmt.Errorf("%s: no complete answer within %s", e.key.url, timeout)}}
 	case errors.Is(f.err, syscall.ECONNREFUSED) && e.key.ports != "":
-		return nil, at, &failure{f.result, source.NotYet{Err: fmt.Errorf("%s: %w; the pod has the ports %s", e.key.url, f.err, e.key.ports)}}
+		return nil, at, &failure{f.result,
+			source.NotYet{Err: fmt.Errorf("%s: %w; the pod has the ports %s", e.key.url, f.err, e.key.ports)}}
 	case f.result == resultConnection:
 		return nil, at, &failure{f.result, source.NotYet{Err: fmt.Errorf("%s: %w", e.key.url, f.err)}}
 	default:
@@ -170,7 +175,8 @@ func requestFailure(err error) *failure {
 }
 
 // readAnswer reads the page of an answer until ctx ends.
-func (s *Source) readAnswer(ctx context.Context, e *endpoint, r *http.Response, w *desired) (p *page, f *failure) {
+func (s *Source) readAnswer(ctx context.Context, e *endpoint, r *http.Response,
+	selected *selectionSet) (p *page, f *failure) {
 	if r.StatusCode != http.StatusOK {
 		_, _ = io.CopyN(io.Discard, r.Body, maxErrorDrain)
 		hint := ""
@@ -188,7 +194,7 @@ func (s *Source) readAnswer(ctx context.Context, e *endpoint, r *http.Response, 
 	}
 	body := &answer{r: r.Body, limit: s.options.MaxBodyBytes, ended: ctx.Err, parsers: s.parsers, endpoint: e}
 	p = s.pages.Get().(*page)
-	err = p.read(body, w, s.options.MaxSeries, openMetrics)
+	err = p.read(body, selected, s.options.MaxSeries, openMetrics)
 	body.endParsing()
 	switch {
 	case err == nil:
@@ -226,18 +232,18 @@ func formatOf(h http.Header) (openMetrics bool, err error) {
 	}
 }
 
-// answer is the body of an answer, of which each part is parsed before the next one is read. It fails after a limit, and
-// once its scrape has ended, even if all of it is there.
+// answer is the body of a response. Each part is parsed before the next one is read. Reading fails
+// beyond a limit, and once the scrape has ended, even if the rest has arrived.
 //
-// Long answers are parsed a few at a time. Otherwise all slots could have a part to parse at once, and whatever else wants a
-// processor would queue behind them.
+// Only a few long answers are parsed at a time. Otherwise all slots could have a part to parse at once,
+// and all other work would wait for a processor.
 type answer struct {
 	r        io.Reader
 	n, limit int64
 	ended    func() error
 	broken   bool // r has failed
 
-	parsers  *lane
+	parsers  *namespaceLimiter
 	endpoint *endpoint
 	parsing  bool // the endpoint has a slot of parsers
 }
@@ -262,7 +268,7 @@ func (a *answer) Read(b []byte) (int, error) {
 
 func (a *answer) beginParsing() {
 	a.parsing = true
-	if !a.parsers.take(a.endpoint) {
+	if !a.parsers.acquire(a.endpoint) {
 		<-a.endpoint.parse
 	}
 }

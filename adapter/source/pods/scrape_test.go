@@ -54,7 +54,8 @@ func scrapeOnce(t *testing.T, o Options, ip string, c Config) *recorder {
 }
 
 func TestScrape(t *testing.T) {
-	other := serve(t, "127.0.0.3", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "load 9") }))
+	other := serve(t, "127.0.0.3",
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "load 9") }))
 	write := func(contentType, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			if contentType != "" {
@@ -71,11 +72,13 @@ func TestScrape(t *testing.T) {
 		err     string // what follows the URL
 		result  result
 	}{
-		"text":            {handler: write("text/plain; version=0.0.4; charset=utf-8", "load 0.5\n"), want: 0.5, result: resultSuccess},
+		"text": {handler: write("text/plain; version=0.0.4; charset=utf-8", "load 0.5\n"),
+			want: 0.5, result: resultSuccess},
 		"no content type": {handler: write("", "load 0.5\n"), want: 0.5, result: resultSuccess},
 		"OpenMetrics": {
-			handler: write("application/openmetrics-text; version=1.0.0; charset=utf-8", "# TYPE load unknown\nload 0.5 # {a=\"b\"} 1\n# EOF\n"),
-			want:    0.5, result: resultSuccess,
+			handler: write("application/openmetrics-text; version=1.0.0; charset=utf-8",
+				"# TYPE load unknown\nload 0.5 # {a=\"b\"} 1\n# EOF\n"),
+			want: 0.5, result: resultSuccess,
 		},
 		"query": {
 			path: "/probe?module=a%20b&x", result: resultSuccess, want: 0.5,
@@ -112,20 +115,23 @@ func TestScrape(t *testing.T) {
 			handler: func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "http://127.0.0.3:"+other+"/metrics", http.StatusFound)
 			},
-			err: ": it redirects to http://127.0.0.3:" + other + ": redirects to other addresses are not followed", result: resultStatus,
+			err: ": it redirects to http://127.0.0.3:" + other +
+				": redirects to other addresses are not followed", result: resultStatus,
 		},
 		"redirect in circles": {
 			handler: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/metrics", http.StatusFound) },
 			err:     ": it redirects more than 3 times", result: resultStatus,
 		},
-		"not found": {handler: http.NotFound, err: ": it answers 404 Not Found: must be 200 OK: is source.pods.path right?", result: resultStatus},
+		"not found": {handler: http.NotFound,
+			err: ": it answers 404 Not Found: must be 200 OK: is source.pods.path right?", result: resultStatus},
 		"unavailable": {
 			handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
 			err:     ": it answers 503 Service Unavailable: must be 200 OK", result: resultStatus,
 		},
 		"HTML": {
 			handler: write("text/html", "<p>load 1</p>"),
-			err:     `: its Content-Type is "text/html": must be text/plain or application/openmetrics-text`, result: resultContent,
+			err:     `: its Content-Type is "text/html": must be text/plain or application/openmetrics-text`,
+			result:  resultContent,
 		},
 		"compressed though not asked for": {
 			handler: func(w http.ResponseWriter, _ *http.Request) {
@@ -141,7 +147,8 @@ func TestScrape(t *testing.T) {
 			handler: write("text/plain", "load 1\n"+strings.Repeat("# comment\n", 1000)), options: Options{MaxBodyBytes: 1000},
 			err: ": its body is larger than 1000 bytes", result: resultContent,
 		},
-		"as large as may be": {handler: write("text/plain", "load 1\n"), options: Options{MaxBodyBytes: 7}, want: 1, result: resultSuccess},
+		"as large as may be": {handler: write("text/plain", "load 1\n"), options: Options{MaxBodyBytes: 7},
+			want: 1, result: resultSuccess},
 		"broken off": {
 			handler: func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", "100")
@@ -163,8 +170,11 @@ func TestScrape(t *testing.T) {
 			options: Options{Timeout: 50 * time.Millisecond},
 			err:     ": no complete answer within 50ms", result: resultTimeout,
 		},
-		"missing": {handler: write("text/plain", "lode 1\n"), err: `: metric "load" is not served; the endpoint serves "lode"`, result: resultSuccess},
-		"hostile": {handler: write("text/plain", "{} 1\n{{{\n\x00\xff\nload{\n"), err: `: metric "load" cannot be read: expected label name, got "\n" ("INVALID") while parsing: "load{\n"`, result: resultSuccess},
+		"missing": {handler: write("text/plain", "lode 1\n"),
+			err: `: metric "load" is not served; the endpoint serves "lode"`, result: resultSuccess},
+		"hostile": {handler: write("text/plain", "{} 1\n{{{\n\x00\xff\nload{\n"),
+			err:    `: metric "load" cannot be read: expected label name, got "\n" ("INVALID") while parsing: "load{\n"`,
+			result: resultSuccess},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +212,8 @@ func TestScrapeOfNobody(t *testing.T) {
 	require.NoError(t, l.Close())
 	sink := scrapeOnce(t, Options{}, "127.0.0.2", c)
 	require.Len(t, sink.Failures("uid-a"), 1)
-	assert.Regexp(t, "^http://127.0.0.2:"+c.Port+"/metrics: dial tcp .*: connection refused; the pod has the ports metrics \\(9090\\)$", sink.Failures("uid-a")[0])
+	assert.Regexp(t, "^http://127.0.0.2:"+c.Port+
+		"/metrics: dial tcp .*: connection refused; the pod has the ports metrics \\(9090\\)$", sink.Failures("uid-a")[0])
 }
 
 func TestScrapeOverIPv6(t *testing.T) {
@@ -332,7 +343,7 @@ func FuzzTargetStaysOnItsHost(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string) {
 		c := Config{Path: path}
-		u, err := c.target("10.0.0.1:9090")
+		u, err := c.endpointURL("10.0.0.1:9090")
 		if err != nil {
 			return
 		}

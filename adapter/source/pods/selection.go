@@ -22,7 +22,7 @@ const (
 	maxLabels = 20 // of a series
 )
 
-// suffixes are the series that a family has beside its own name, and their types.
+// suffixes are the series of a family in addition to its own name, with their types.
 var suffixes = []struct {
 	suffix   string
 	families []string
@@ -64,9 +64,9 @@ func (s *selection) matches(series labels.Labels) bool {
 	return true
 }
 
-// pick returns the reading of the i-th selection from a page that was requested at a time.
+// pick returns the reading of the i-th selection from a page whose answer began to arrive at a time.
 func (p *page) pick(i int, at time.Time) (pipeline.Sample, error) {
-	s, c := p.desired.selections[i], p.choices[i]
+	s, c := p.selected.selections[i], p.choices[i]
 	m := p.metrics[s.metric]
 	if m == nil {
 		return pipeline.Sample{}, s.missing(p)
@@ -97,7 +97,8 @@ func (s *selection) notOne(m *metric, c choice) error {
 		return fmt.Errorf("metric %q has no series that matchLabels %s match, only %s",
 			s.metric, labelText(s.labels), list(m.shown, m.series))
 	case len(s.labels) == 0:
-		return fmt.Errorf("metric %q has %d series: %s; matchLabels must leave one", s.metric, m.series, list(m.shown, m.series))
+		return fmt.Errorf("metric %q has %d series: %s; matchLabels must leave one", s.metric,
+			m.series, list(m.shown, m.series))
 	default:
 		return fmt.Errorf("metric %q has %d series that matchLabels %s match: %s; they must leave one",
 			s.metric, c.series, labelText(s.labels), list(c.shown, c.series))
@@ -114,7 +115,8 @@ func (s *selection) checkType(declared map[string]string) error {
 	case is == string(source.Counter) || is == string(source.Gauge):
 		return fmt.Errorf("metric %q is a %s: type must be %s", s.metric, family, is)
 	case is == "histogram" || is == "summary":
-		return fmt.Errorf("metric %q is a %s: must be a gauge or a counter, such as %q of it", s.metric, family, s.metric+"_count")
+		return fmt.Errorf("metric %q is a %s: must be a gauge or a counter, such as %q of it",
+			s.metric, family, s.metric+"_count")
 	default:
 		return fmt.Errorf("metric %q is of type %.40q: must be a gauge or a counter", s.metric, family)
 	}

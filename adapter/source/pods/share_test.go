@@ -80,17 +80,19 @@ func TestNamespaceCannotTakeTheSlotsOfOthers(t *testing.T) {
 	}
 }
 
-// A namespace whose pods are slow as well gets each slot that becomes free, while it has fewer than those whose pods never
-// answer: its samples are no further apart than the time after which a scrape ends.
+// A namespace whose pods are slow as well gets each slot that becomes free, while it has fewer than
+// those whose pods never answer: its samples are no further apart than the time after which a
+// scrape ends.
 func TestSlowNamespaceAmongOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hostile, victims, timeout, took = 5, 20, 3 * time.Second, 2 * slowAfter
-		s := running(t, Options{Concurrency: 128, Timeout: timeout}, newNetwork(func(host string, _ int) (string, time.Duration, error) {
-			if strings.HasPrefix(host, "10.0.") {
-				return "load 1\n", took, nil
-			}
-			return "", time.Hour, nil
-		}))
+		s := running(t, Options{Concurrency: 128, Timeout: timeout},
+			newNetwork(func(host string, _ int) (string, time.Duration, error) {
+				if strings.HasPrefix(host, "10.0.") {
+					return "load 1\n", took, nil
+				}
+				return "", time.Hour, nil
+			}))
 		for i := range hostile {
 			namespace := fmt.Sprint("hostile-", i)
 			fleet, _ := tenant(namespace, 1+i, 250)
@@ -119,8 +121,8 @@ type refusing struct{ *recorder }
 
 func (refusing) Refuses() bool { return true }
 
-// A namespace that asks for ten times its share of scrapes gets its share, evenly over its pods, and learns why. Another one
-// is read as before.
+// A namespace that asks for ten times its share of scrapes gets its share, evenly over its pods,
+// and learns why. Another one is read as before.
 func TestScrapesOfANamespaceAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var scrapes, ofVictim atomic.Int64
@@ -148,10 +150,11 @@ func TestScrapesOfANamespaceAreBounded(t *testing.T) {
 		scrapes.Store(0)
 		ofVictim.Store(0)
 		sourcetest.Pass(span)
-		assert.LessOrEqual(t, scrapes.Load(), int64(1.1*maxRate*span.Seconds()), "of %d a second", 10*metrics*pods)
+		assert.LessOrEqual(t, scrapes.Load(), int64(1.1*maxScrapeRate*span.Seconds()), "of %d a second", 10*metrics*pods)
 		assert.InDelta(t, 10*span.Seconds(), ofVictim.Load(), 10)
 		for _, sink := range sinks {
-			assert.Contains(t, sink.LastSourceError(), "the namespace asks for 50000 scrapes a second: must be at most 10000, so each pod is scraped every 500ms")
+			assert.Contains(t, sink.LastSourceError(),
+				"the namespace requests 50000 scrapes a second: must be at most 10000, so each pod is scraped every 500ms")
 			for _, x := range fleet.Active() {
 				require.GreaterOrEqual(t, len(sink.Samples(x.ID)), 8, "each is read")
 			}
@@ -184,7 +187,7 @@ func TestRefusedAreNotScraped(t *testing.T) {
 
 func TestLaneSharesItsSlots(t *testing.T) {
 	s := newSource(Options{}.withDefaults(), nil)
-	l := newLane(8)
+	l := newNamespaceLimiter(8)
 	var all []*endpoint
 	of := func(namespace string) *endpoint {
 		e := newEndpointOf(s, len(all))
@@ -194,18 +197,18 @@ func TestLaneSharesItsSlots(t *testing.T) {
 	}
 	var running []*endpoint
 	for range 10 {
-		if e := of("a"); l.take(e) {
+		if e := of("a"); l.acquire(e) {
 			running = append(running, e)
 		}
 	}
 	assert.Len(t, running, 6, "three quarters")
 	b := []*endpoint{of("b"), of("b"), of("b")}
-	assert.True(t, l.take(b[0]))
-	assert.True(t, l.take(b[1]))
-	assert.False(t, l.take(b[2]))
+	assert.True(t, l.acquire(b[0]))
+	assert.True(t, l.acquire(b[1]))
+	assert.False(t, l.acquire(b[2]))
 	c := of("c")
-	assert.False(t, l.take(c))
-	assert.False(t, l.takeFree(of("d")), "and does not wait")
+	assert.False(t, l.acquire(c))
+	assert.False(t, l.tryAcquire(of("d")), "and does not wait")
 	var order []string
 	for range 6 {
 		next := l.release(running[0])
@@ -214,5 +217,5 @@ func TestLaneSharesItsSlots(t *testing.T) {
 	}
 	assert.Equal(t, []string{"c", "b", "a", "a", "a", "a"}, order, "those that have fewest come first")
 	assert.Nil(t, l.release(running[0]))
-	assert.True(t, l.takeFree(of("d")))
+	assert.True(t, l.tryAcquire(of("d")))
 }

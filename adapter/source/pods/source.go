@@ -1,10 +1,13 @@
 // Package pods is the source that reads every ready pod's own metrics endpoint, once per interval.
 //
-// PredictedMetrics that read the same endpoint of a pod at the same interval share its scrapes. Each endpoint has its own
-// phase within the interval, which spreads the load, and is scraped at most once at a time: a scrape that still runs when
-// the next one is due replaces it. Slow and failing endpoints use slots of their own, a scrape that turns out to be slow
-// moves to one, and endpoints that keep failing are scraped less often, so that they delay only each other. No namespace
-// can take all slots, nor more scrapes a second than its share: beyond that its intervals are stretched. A scrape holds at most 128 KiB however long its page is, so slots bound memory too.
+// PredictedMetrics that read the same endpoint of a pod at the same interval share its scrapes.
+// Each endpoint has its own phase within the interval, which spreads the load, and is scraped at
+// most once at a time: a scrape that still runs when the next one is due replaces it. Slow and
+// failing endpoints use slots of their own, a scrape that turns out to be slow moves to one, and
+// endpoints that keep failing are scraped less often, so that they delay only each other. No
+// namespace can take all slots, nor more scrapes a second than its share: beyond that its intervals
+// are stretched. A scrape holds at most 128 KiB however long its page is, so slots bound memory
+// too.
 package pods
 
 import (
@@ -31,9 +34,9 @@ type Source struct {
 	options   Options
 	client    *http.Client
 	telemetry *telemetry
-	quick     *lane // of endpoints that answer at once
-	slow      *lane // of those that are slow or failing
-	parsers   *lane // of those of which a long answer is being parsed
+	quick     *namespaceLimiter // of endpoints that answer at once
+	slow      *namespaceLimiter // of those that are slow or failing
+	parsers   *namespaceLimiter // of those of which a long answer is being parsed
 	pages     sync.Pool
 	epoch     time.Time
 	scraping  sync.WaitGroup
@@ -63,9 +66,9 @@ func newSource(o Options, transport http.RoundTripper) *Source {
 		subscriptions: map[types.NamespacedName]*subscription{},
 		endpoints:     map[endpointKey]*endpoint{},
 	}
-	s.slow = newLane(o.Concurrency / 2)
-	s.quick = newLane(o.Concurrency - o.Concurrency/2)
-	s.parsers = newLane(max(1, runtime.GOMAXPROCS(0)-1)) // one is left to everything else
+	s.slow = newNamespaceLimiter(o.Concurrency / 2)
+	s.quick = newNamespaceLimiter(o.Concurrency - o.Concurrency/2)
+	s.parsers = newNamespaceLimiter(max(1, runtime.GOMAXPROCS(0)-1)) // one is left to everything else
 	return s
 }
 
@@ -100,24 +103,24 @@ func (s *Source) Remove(key types.NamespacedName) {
 	old.end()
 }
 
-// attach adds a reader to the endpoint of a key.
-func (s *Source) attach(r *reader, key endpointKey) {
+// attachReader adds a reader to the endpoint of a key.
+func (s *Source) attachReader(r *reader, key endpointKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.endpoints[key]
 	if e == nil {
 		e = newEndpoint(key, s.options.UserAgent)
 		s.endpoints[key] = e
-		e.due = e.next(time.Since(s.epoch))
+		e.due = e.nextDue(time.Since(s.epoch))
 		s.queue.push(e)
 		s.wakeUp()
 	}
 	r.endpoint = e
-	e.readers.add(r)
+	e.readers.addReader(r)
 }
 
-// detach removes a reader from its endpoint. Its sink is not called any more when it returns.
-func (s *Source) detach(r *reader) {
+// detachReader removes a reader from its endpoint. Its sink is not called any more when it returns.
+func (s *Source) detachReader(r *reader) {
 	s.mu.Lock()
 	e := r.endpoint
 	if e.readers.remove(r) == 0 {

@@ -35,60 +35,61 @@ func newSubscription(s *Source, c Config, fleet Fleet, sink source.Sink) *subscr
 }
 
 // same returns whether u, which may be nil, and v read the same.
-func (u *subscription) same(v *subscription) bool {
-	return u != nil && u.config.equal(&v.config) && u.fleet == v.fleet && u.sink == v.sink
+func (s *subscription) same(other *subscription) bool {
+	return s != nil && s.config.equal(&other.config) && s.fleet == other.fleet && s.sink == other.sink
 }
 
-func (u *subscription) begin() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.ended {
+func (s *subscription) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
 		return
 	}
-	u.stop = u.fleet.Watch(u.update)
-	u.follow()
+	s.stop = s.fleet.Watch(s.update)
+	s.follow()
 }
 
 // end ends a subscription, which may be nil.
-func (u *subscription) end() {
-	if u == nil {
+func (s *subscription) end() {
+	if s == nil {
 		return
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.ended = true
-	if u.stop != nil {
-		u.stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if s.stop != nil {
+		s.stop()
 	}
-	for instance, r := range u.readers {
-		u.source.detach(r)
-		delete(u.readers, instance)
+	for instance, r := range s.readers {
+		s.source.detachReader(r)
+		delete(s.readers, instance)
 	}
 }
 
-func (u *subscription) update() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if !u.ended {
-		u.follow()
+func (s *subscription) update() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.follow()
 	}
 }
 
 // follow makes the readers match the active instances of the fleet and their endpoints.
-func (u *subscription) follow() {
-	active := u.fleet.Active()
-	for id, r := range u.readers {
-		at, ok := slices.BinarySearchFunc(active, id, func(i podtracker.Instance, id string) int { return strings.Compare(i.ID, id) })
+func (s *subscription) follow() {
+	active := s.fleet.Active()
+	for id, r := range s.readers {
+		at, ok := slices.BinarySearchFunc(active, id,
+			func(i podtracker.Instance, id string) int { return strings.Compare(i.ID, id) })
 		if !ok || r.ip != active[at].IP || !maps.Equal(r.ports, active[at].Ports) {
-			u.source.detach(r)
-			delete(u.readers, id)
+			s.source.detachReader(r)
+			delete(s.readers, id)
 		}
 	}
 	for _, i := range active {
-		if u.readers[i.ID] == nil {
-			r := &reader{instance: i.ID, ip: i.IP, ports: i.Ports, selection: u.selection, sink: u.sink}
-			u.source.attach(r, locate(i, &u.config, u.source.options.AllowLoopback))
-			u.readers[i.ID] = r
+		if s.readers[i.ID] == nil {
+			r := &reader{instance: i.ID, ip: i.IP, ports: i.Ports, selection: s.selection, sink: s.sink}
+			s.source.attachReader(r, locate(i, &s.config, s.source.options.AllowLoopback))
+			s.readers[i.ID] = r
 		}
 	}
 }

@@ -37,10 +37,12 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 			Name: "foresail_scrapes_in_flight", Help: "Scrapes of pods that are running.",
 		}),
 		skipped: factory.NewCounter(prometheus.CounterOpts{
-			Name: "foresail_scrapes_skipped_total", Help: "Scrapes skipped because the previous one was still running or all slots were taken.",
+			Name: "foresail_scrapes_skipped_total",
+			Help: "Scrapes skipped because the previous one was still running or all slots were taken.",
 		}),
 	}
-	for _, r := range []result{resultSuccess, resultAddress, resultConnection, resultTimeout, resultStatus, resultContent, resultCancelled} {
+	for _, r := range []result{resultSuccess, resultAddress, resultConnection, resultTimeout, resultStatus,
+		resultContent, resultCancelled} {
 		t.duration[r] = duration.WithLabelValues(string(r))
 	}
 	return t

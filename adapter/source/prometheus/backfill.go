@@ -10,18 +10,18 @@ import (
 
 // backfill decides which samples of its first answer a subscription takes.
 type backfill struct {
-	group  *group
-	fleet  Fleet
-	roster *podtracker.PodIndex
-	first  time.Time // when the first answer with its samples was asked for
+	group    *group
+	fleet    Fleet
+	podIndex *podtracker.PodIndex
+	first    time.Time // when the first answer with its samples was requested
 }
 
 // beginning returns the time from which the samples of a first answer are taken (ms).
 //
-// The history of a fleet is the sum over its pods. Pods that were deleted before this process began to track the fleet
-// are unknown, so their load would be missing until other pods took it over, which would look like a rise. An ended
-// series belonged to a deleted pod, of this fleet or another one. Everything before the newest such end is left out: the
-// history is shorter, and right.
+// The history of a fleet is the sum over its pods. Pods that were deleted before this process began
+// to track the fleet are unknown, so their load would be missing until other pods took it over,
+// which would look like a rise. An ended series belonged to a deleted pod, of this fleet or another
+// one. Everything before the newest such end is left out: the history is shorter, and right.
 //
 // An answer with warnings may lack series of such pods. Only its newest samples are taken.
 func (b *backfill) beginning(own []*series, active []podtracker.Instance, partial string, t taking) int64 {
@@ -53,7 +53,7 @@ func (b *backfill) undecided(own []*series, active []podtracker.Instance, t taki
 	newest, starts := latest(own), startsOf(active)
 	came, open := false, false
 	for _, x := range own {
-		if _, ok := b.roster.Find(x.pod, x.last()); ok {
+		if _, ok := b.podIndex.Find(x.pod, x.last()); ok {
 			came = true
 		}
 		two := 2 * cmp.Or(x.spacing, t.spacing)
@@ -77,7 +77,7 @@ func startsOf(active []podtracker.Instance) map[string]int64 {
 func (b *backfill) usualEnd(own []*series) int64 {
 	var ends []int64
 	for _, x := range own {
-		if _, ok := b.roster.Find(x.pod, x.last()); ok {
+		if _, ok := b.podIndex.Find(x.pod, x.last()); ok {
 			ends = append(ends, x.last())
 		}
 	}
@@ -87,11 +87,11 @@ func (b *backfill) usualEnd(own []*series) int64 {
 // knew returns whether a series is of a known instance of this fleet or of another one in the group, rather than of a
 // deleted pod, or of one whose name another pod has now.
 func (b *backfill) knew(x *series, starts map[string]int64) bool {
-	if id, ok := b.roster.Find(x.pod, x.last()); ok {
+	if id, ok := b.podIndex.Find(x.pod, x.last()); ok {
 		return starts[id] <= x.last()
 	}
 	return slices.ContainsFunc(b.group.list(), func(other *subscription) bool {
-		_, ok := other.roster.Find(x.pod, x.last())
+		_, ok := other.podIndex.Find(x.pod, x.last())
 		return ok
 	})
 }

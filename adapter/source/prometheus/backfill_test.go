@@ -33,24 +33,36 @@ func TestPodsDeletedBeforeStartCauseNoRise(t *testing.T) {
 		others func() []fakeSeries
 		want   int // samples of each pod of the fleet, of 11
 	}{
-		"nobody left":                  {func() []fakeSeries { return nil }, 11},
+		"no one left":                  {func() []fakeSeries { return nil }, 11},
 		"a stranger still there: wait": {func() []fakeSeries { return []fakeSeries{pod("x", ones(11)...)} }, 0},
-		"one left":                     {func() []fakeSeries { return []fakeSeries{pod("x").with(time.Second, 4*time.Second, ones(5)...)} }, 4},
-		"one left with a last reading": {func() []fakeSeries { return []fakeSeries{pod("x").with(time.Second, 4*time.Second, 1)} }, 4},
+		"one left": {func() []fakeSeries {
+			return []fakeSeries{pod("x").with(time.Second, 4*time.Second, ones(5)...)}
+		}, 4},
+		"one left with a last reading": {func() []fakeSeries {
+			return []fakeSeries{pod("x").with(time.Second, 4*time.Second, 1)}
+		}, 4},
 		"the last of several counts": {func() []fakeSeries {
-			return []fakeSeries{pod("x").with(time.Second, 3*time.Second, ones(5)...), pod("y").with(time.Second, 7*time.Second, ones(3)...)}
+			return []fakeSeries{pod("x").with(time.Second, 3*time.Second, ones(5)...),
+				pod("y").with(time.Second, 7*time.Second, ones(3)...)}
 		}, 3},
-		"missed twice: wait":            {func() []fakeSeries { return []fakeSeries{pod("x").with(time.Second, 2*time.Second, ones(5)...)} }, 0},
-		"of its own long spacing: wait": {func() []fakeSeries { return []fakeSeries{pod("x").with(3*time.Second, 5*time.Second, ones(2)...)} }, 0},
+		"missed twice: wait": {func() []fakeSeries {
+			return []fakeSeries{pod("x").with(time.Second, 2*time.Second, ones(5)...)}
+		}, 0},
+		"of its own long spacing: wait": {func() []fakeSeries {
+			return []fakeSeries{pod("x").with(3*time.Second, 5*time.Second, ones(2)...)}
+		}, 0},
 		"of another namespace": {func() []fakeSeries {
 			return []fakeSeries{pod("x").with(time.Second, 4*time.Second, ones(5)...).label("namespace", "bank")}
 		}, 11},
 		"of the same name as a pod that started since": {func() []fakeSeries {
 			return []fakeSeries{pod("young").label("instance", "1"), pod("young").with(time.Second, 5*time.Second, ones(5)...)}
 		}, 5},
-		"of the fleet, and silent since": {func() []fakeSeries { return []fakeSeries{pod("c").with(time.Second, 4*time.Second, ones(5)...)} }, 11},
+		"of the fleet, and silent since": {func() []fakeSeries {
+			return []fakeSeries{pod("c").with(time.Second, 4*time.Second, ones(5)...)}
+		}, 11},
 		"dated ahead: wait": {func() []fakeSeries {
-			return []fakeSeries{pod("x").with(time.Second, -time.Hour, ones(5)...), pod("y").with(time.Second, -time.Minute, ones(5)...)}
+			return []fakeSeries{pod("x").with(time.Second, -time.Hour, ones(5)...),
+				pod("y").with(time.Second, -time.Minute, ones(5)...)}
 		}, 0},
 	}
 	for name, test := range tests {
@@ -69,7 +81,7 @@ func TestPodsDeletedBeforeStartCauseNoRise(t *testing.T) {
 	}
 }
 
-// A stranger that goes on is somebody else's, and costs two spacings; one that does not had just left, and what was
+// A stranger that goes on is someone else's, and costs two spacings; one that does not had just left, and what was
 // before is left out.
 func TestBackfillWithPodsOfOtherApplications(t *testing.T) {
 	for name, goesOn := range map[string]bool{"goes on": true, "had just left": false} {
@@ -87,7 +99,7 @@ func TestBackfillWithPodsOfOtherApplications(t *testing.T) {
 				s, sink := running(t, Options{}, server), newRecorder()
 				require.NoError(t, s.Set(key("pm"), gauge(), fleetOf("a"), sink))
 				sourcetest.Pass(2 * time.Second)
-				assert.Empty(t, sink.of("a"), "nobody can tell yet")
+				assert.Empty(t, sink.of("a"), "no one can tell yet")
 				assert.Empty(t, sink.LastSourceError())
 				sourcetest.Pass(4 * time.Second)
 				require.NotEmpty(t, sink.of("a"))
@@ -103,7 +115,7 @@ func TestBackfillWithPodsOfOtherApplications(t *testing.T) {
 	}
 }
 
-// A pod that is there and not Ready any more is still scraped, and what it carried is nobody's.
+// A pod that is there and not Ready any more is still scraped, and what it carried is no one's.
 func TestHistoryBeginsWhenTheLastPodBecameUnready(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fleet := sourcetest.NewFleet(instance("a"), instance("b"))
@@ -127,7 +139,8 @@ func TestExcludedHistoryStaysExcluded(t *testing.T) {
 		require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
 		sourcetest.Pass(2 * time.Second)
 		require.NotEmpty(t, sink.of("a"))
-		assert.Equal(t, began.Add(-2*time.Second).UnixMilli(), sink.of("a")[0].T, "the first rate is between the second reading and the first that is taken")
+		assert.Equal(t, began.Add(-2*time.Second).UnixMilli(), sink.of("a")[0].T,
+			"the first rate is between the second reading and the first that is taken")
 		sourcetest.Pass(5 * time.Second)
 		inOrder(t, sink.of("a"), len(sink.of("a")), time.Second)
 		for _, v := range sink.values("a") {
@@ -148,7 +161,7 @@ func TestPodsDeletedLaterAreKnown(t *testing.T) {
 	})
 }
 
-// Without pods there is nobody to take samples for; as the first come, the window is asked for.
+// Without pods there is no one to take samples for; as the first come, the window is requested.
 func TestBackfillWaitsForPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := answering(growing(time.Now(), constant, "a"))
@@ -214,7 +227,8 @@ func TestServerClockAhead(t *testing.T) {
 
 func TestStartOfHistoryIsDroppedWhenTheClockIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ahead := matrix(pod("a").with(time.Second, -time.Hour, ones(11)...), pod("x").with(time.Second, 5*time.Second-time.Hour, ones(3)...))
+		ahead := matrix(pod("a").with(time.Second, -time.Hour, ones(11)...),
+			pod("x").with(time.Second, 5*time.Second-time.Hour, ones(3)...))
 		began := time.Now()
 		right := answering(growing(began, constant, "a"))
 		server := newServer(func(n int, q asked) (int, io.Reader, error) {
@@ -246,14 +260,18 @@ func TestTrackTakesEachReadingOnce(t *testing.T) {
 		gauge   []int64 // times of samples, in order of arrival
 		counter []int64
 	}{
-		"overlapping":              {[][]int64{{1, 2, 3}, {2, 3, 4}, {3, 4, 5}}, 0, []int64{1, 2, 3, 4, 5}, []int64{2, 3, 4, 5}},
-		"the same":                 {[][]int64{{1, 2}, {1, 2}}, 0, []int64{1, 2}, []int64{2}},
-		"one that was late":        {[][]int64{{1, 2, 4}, {2, 3, 4, 5}}, 0, []int64{1, 2, 4, 3, 5}, []int64{2, 4, 5}},
-		"one that was too late":    {[][]int64{{1, 3, 4, 5, 6, 7}, {2, 7, 8}}, 0, []int64{1, 3, 4, 5, 6, 7, 8}, []int64{3, 4, 5, 6, 7, 8}},
+		"overlapping": {[][]int64{{1, 2, 3}, {2, 3, 4}, {3, 4, 5}}, 0,
+			[]int64{1, 2, 3, 4, 5}, []int64{2, 3, 4, 5}},
+		"the same":          {[][]int64{{1, 2}, {1, 2}}, 0, []int64{1, 2}, []int64{2}},
+		"one that was late": {[][]int64{{1, 2, 4}, {2, 3, 4, 5}}, 0, []int64{1, 2, 4, 3, 5}, []int64{2, 4, 5}},
+		"one that was too late": {[][]int64{{1, 3, 4, 5, 6, 7}, {2, 7, 8}}, 0,
+			[]int64{1, 3, 4, 5, 6, 7, 8}, []int64{3, 4, 5, 6, 7, 8}},
 		"a gap":                    {[][]int64{{1, 2}, {20, 21}}, 0, []int64{1, 2, 20, 21}, []int64{2, 20, 21}},
 		"not before the beginning": {[][]int64{{1, 2, 3}, {2, 3, 4}}, 3000, []int64{3, 4}, []int64{4}},
-		"the clock set back":       {[][]int64{{100, 101, 102}, {50, 51}, {51, 52}}, 0, []int64{100, 101, 102, 50, 51, 52}, []int64{101, 102, 51, 52}},
-		"a little of an old range": {[][]int64{{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6, 7}}, 0, []int64{1, 2, 3, 4, 5, 6, 7}, []int64{2, 3, 4, 5, 6, 7}},
+		"the clock set back": {[][]int64{{100, 101, 102}, {50, 51}, {51, 52}}, 0,
+			[]int64{100, 101, 102, 50, 51, 52}, []int64{101, 102, 51, 52}},
+		"a little of an old range": {[][]int64{{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6, 7}}, 0,
+			[]int64{1, 2, 3, 4, 5, 6, 7}, []int64{2, 3, 4, 5, 6, 7}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,8 @@ func BenchmarkAnswer(b *testing.B) {
 			text := func() string {
 				all := make([]fakeSeries, pods)
 				for i := range all {
-					x := pod(fmt.Sprint("checkout-7d4b9c6f5-", i)).label("instance", fmt.Sprintf("10.0.%d.%d:9090", i/250, i%250)).label("job", "kubernetes-pods")
+					x := pod(fmt.Sprint("checkout-7d4b9c6f5-", i)).label("instance",
+						fmt.Sprintf("10.0.%d.%d:9090", i/250, i%250)).label("job", "kubernetes-pods")
 					for j := range int64(readings) {
 						x.samples = append(x.samples, pipeline.Sample{T: base + (2*round+j)*1000, V: 0.731})
 					}
@@ -54,7 +55,8 @@ func BenchmarkAnswer(b *testing.B) {
 				round++
 				body := text()
 				b.StartTimer()
-				return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1, Body: io.NopCloser(strings.NewReader(body))}, nil
+				return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1,
+					Body: io.NopCloser(strings.NewReader(body))}, nil
 			})
 			s := newSource(Options{}.withDefaults(), transport)
 			sinks := make([]discard, subscriptions)

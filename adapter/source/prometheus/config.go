@@ -38,7 +38,7 @@ type Config struct {
 	Window time.Duration // how far back the first answer reaches, two intervals more
 }
 
-// groupKey is what PredictedMetrics that share a query have in common.
+// groupKey identifies a query: PredictedMetrics with the same key share it.
 type groupKey struct {
 	address, namespace, query, podLabel string
 	interval                            time.Duration

@@ -151,13 +151,14 @@ func newServer(answer func(n int, q asked) (int, io.Reader, error)) *fakeServer 
 	return &fakeServer{began: time.Now(), answer: answer}
 }
 
-// answering returns a server whose answers have the series that a function returns, cut to what is asked for.
+// answering returns a server whose answers have the series that a function returns, cut to what is requested.
 func answering(all func() []fakeSeries) *fakeServer {
 	return newServer(func(_ int, q asked) (int, io.Reader, error) {
 		now := time.Now().UnixMilli()
 		var out []fakeSeries
 		for _, s := range all() {
-			s.samples = slices.DeleteFunc(slices.Clone(s.samples), func(x pipeline.Sample) bool { return x.T <= now-q.span.Milliseconds() })
+			s.samples = slices.DeleteFunc(slices.Clone(s.samples),
+				func(x pipeline.Sample) bool { return x.T <= now-q.span.Milliseconds() })
 			if len(s.samples) > 0 {
 				out = append(out, s)
 			}

@@ -35,15 +35,19 @@ func (strict) SourceFailed(error) {}
 // Whatever a server answers: no panic, and no sample that is none.
 func FuzzAnswer(f *testing.F) {
 	f.Add(matrix(pod("a", 1, 2, math.NaN()), pod("b", 3, math.Inf(1))))
-	f.Add(matrix(pod("a", 1, 2), pod("a", 3, 4).label("job", "x"), pod("", 3).label("pod", ""), pod("z", 1).label("namespace", "")))
-	f.Add(`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[1,"1"],[1,"2"],[0.5,"3"]]}]}}`)
-	f.Add(`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"histograms":[[1,{"count":"1","sum":"2","buckets":[[0,"1","2","1"]]}]]}]}}`)
+	f.Add(matrix(pod("a", 1, 2), pod("a", 3, 4).label("job", "x"), pod("", 3).label("pod", ""),
+		pod("z", 1).label("namespace", "")))
+	f.Add(
+		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[1,"1"],[1,"2"],[0.5,"3"]]}]}}`)
+	f.Add(
+		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"histograms":[[1,{"count":"1","sum":"2","buckets":[[0,"1","2","1"]]}]]}]}}`)
 	f.Add(`{"status":"success","data":{"resultType":"matrix","result":[null,{},{"metric":null,"values":null}]}}`)
 	f.Add(`{"status":"success","data":{"resultType":"matrix","result":null},"warnings":["x"]}`)
 	f.Add(`{"status":"error","errorType":"bad_data","error":"x"}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		transport := roundTrip(func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1, Body: io.NopCloser(strings.NewReader(body))}, nil
+			return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1,
+				Body: io.NopCloser(strings.NewReader(body))}, nil
 		})
 		for _, as := range []source.Type{source.Gauge, source.Counter} {
 			s := newSource(Options{MaxSeries: 100, MaxBytes: 1 << 16}.withDefaults(), transport)

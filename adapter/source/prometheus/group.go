@@ -33,15 +33,16 @@ type group struct {
 	random   *rand.Rand // spreads retries
 	phase    time.Duration
 	failures int       // in a row
-	answered time.Time // when the newest whole answer was asked for, zero = the whole window is due
+	answered time.Time // when the newest whole answer was requested, zero = the whole window is due
 	spacing  int64     // between samples, of the newest answer that shows it (ms)
 }
 
 func newGroup(s *Source, key groupKey, v *server) *group {
 	phase := source.Phase(key.interval, key.address, key.namespace, key.query, key.podLabel)
 	return &group{
-		source: s, key: key, tenancy: s.options.Servers.Tenancy(key.address), server: v, cancel: func() {}, joined: make(chan struct{}, 1),
-		phase: phase, random: rand.New(rand.NewPCG(0, uint64(phase))),
+		source: s, key: key, tenancy: s.options.Servers.Tenancy(key.address), server: v, cancel: func() {},
+		joined: make(chan struct{}, 1),
+		phase:  phase, random: rand.New(rand.NewPCG(0, uint64(phase))),
 	}
 }
 
@@ -107,7 +108,8 @@ func (g *group) pause(err error) time.Duration {
 		return source.UntilNext(time.Duration(g.source.options.Now().UnixNano()), g.phase, g.key.interval)
 	}
 	g.failures++
-	return spread(source.Backoff(g.failures, g.key.interval, g.source.options.MaxBackoff), g.key.interval, g.random.Float64())
+	return spread(source.Backoff(g.failures, g.key.interval, g.source.options.MaxBackoff),
+		g.key.interval, g.random.Float64())
 }
 
 // spread shortens a wait by up to a half, by a random number from 0 to 1, but not below the interval. A server that
@@ -154,7 +156,7 @@ func (g *group) ask(ctx context.Context) error {
 	a, err := g.query(query, span)
 	slot.End()
 	if err != nil && slot.Recalled() {
-		err = g.recalled(began)
+		err = g.slotRevoked(began)
 	}
 	g.count(ctx, a, err, g.source.options.Now().Sub(began))
 	if ctx.Err() != nil {
@@ -191,10 +193,11 @@ func (g *group) enter(ctx context.Context, slot *share.Lease) error {
 	return slot.Take(ctx, 1)
 }
 
-// recalled returns the error of a query whose slot went to another namespace.
-func (g *group) recalled(began time.Time) error {
-	return promapi.Fail(promapi.Timeout, "%s: query %.200q was ended after %v, because other namespaces need their share of the %d query slots; "+
-		"it must be faster, or the namespace must have fewer queries",
+// slotRevoked returns the error of a query whose slot went to another namespace.
+func (g *group) slotRevoked(began time.Time) error {
+	return promapi.Fail(promapi.Timeout,
+		"%s: query %.200q was ended after %v, because other namespaces need their share of the %d query slots; "+
+			"it must be faster, or the namespace must have fewer queries",
 		g.key.address, g.key.query, g.source.options.Now().Sub(began).Round(time.Millisecond), g.server.slots.Total())
 }
 
@@ -213,7 +216,8 @@ func (g *group) take(a *answer, began time.Time, span time.Duration, subscriptio
 func (g *group) query(ctx context.Context, span time.Duration) (*answer, error) {
 	o := &g.source.options
 	q := promapi.Question{
-		Address: g.key.address, Query: g.key.query, Accepted: acceptedQuery(g.key.podLabel, g.tenancy.NamespaceLabel), Timeout: o.timeout(g.key.interval), MaxSeries: o.MaxSeries,
+		Address: g.key.address, Query: g.key.query, Accepted: acceptedQuery(g.key.podLabel, g.tenancy.NamespaceLabel),
+		Timeout: o.timeout(g.key.interval), MaxSeries: o.MaxSeries,
 		Tenant: g.key.namespace,
 	}
 	matrix, warnings, err := q.Samples(ctx, g.server.client, span)

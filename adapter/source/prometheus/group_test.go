@@ -82,7 +82,7 @@ func TestRatesOfCounters(t *testing.T) {
 	})
 }
 
-// Samples that are further apart than two intervals are asked for as far back as needed, without alarm.
+// Samples that are further apart than two intervals are requested as far back as needed, without alarm.
 func TestSparseSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -106,7 +106,8 @@ func TestSparseSamples(t *testing.T) {
 	})
 }
 
-// A server that is asked less often than it scrapes becomes sparse: nothing is said before the whole window was asked for.
+// A server that is asked less often than it scrapes becomes sparse: nothing is said before the
+// whole window was requested.
 func TestSamplesBecomeSparse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -275,7 +276,8 @@ func TestSetAgain(t *testing.T) {
 		inOrder(t, sink.of("a"), len(sink.of("a")), time.Second)
 		assert.Equal(t, 1, fleet.Watched(), "the same changes nothing")
 		asked := len(server.queries())
-		for _, window := range []time.Duration{5 * time.Second, 20 * time.Second, 15 * time.Second} { // it follows the startup time
+		for _, window := range []time.Duration{5 * time.Second, 20 * time.Second, 15 * time.Second} {
+			// it follows the startup time
 			c.Window = window
 			require.NoError(t, s.Set(key("pm"), c, fleet, sink))
 			sourcetest.Pass(5 * time.Second)
@@ -289,7 +291,7 @@ func TestSetAgain(t *testing.T) {
 		assert.Zero(t, fleet.Watching())
 		sourcetest.Pass(5 * time.Second)
 		assert.Equal(t, before, sink.Calls())
-		assert.GreaterOrEqual(t, len(next.of("a")), 15, "another sink gets the window anew")
+		assert.GreaterOrEqual(t, len(next.of("a")), 15, "another sink gets the window again")
 
 		c.Query = ""
 		require.Error(t, s.Set(key("pm"), c, moved, next))
@@ -304,11 +306,12 @@ func TestHangingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := answering(growing(time.Now(), constant, "a"))
 		registry := prometheus.NewRegistry()
-		s := running(t, Options{Registerer: registry, Concurrency: 2}, hosts{"prometheus:9090": server, "slow:9090": func() *fakeServer {
-			slow := answering(growing(time.Now(), constant, "a"))
-			slow.hang = time.Hour
-			return slow
-		}()})
+		s := running(t, Options{Registerer: registry, Concurrency: 2},
+			hosts{"prometheus:9090": server, "slow:9090": func() *fakeServer {
+				slow := answering(growing(time.Now(), constant, "a"))
+				slow.hang = time.Hour
+				return slow
+			}()})
 		var stuck []*recorder
 		for i := range 10 {
 			c := gauge()
@@ -328,7 +331,8 @@ func TestHangingServer(t *testing.T) {
 			}
 		}
 		assert.Equal(t, 10, told)
-		assert.LessOrEqual(t, sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds", "timeout"), 12.0, "two at a time, 5 s each")
+		assert.LessOrEqual(t, sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds", "timeout"),
+			12.0, "two at a time, 5 s each")
 
 		calls := 0
 		for i, sink := range stuck {
@@ -339,7 +343,7 @@ func TestHangingServer(t *testing.T) {
 		for _, sink := range stuck {
 			calls -= sink.Calls()
 		}
-		assert.Zero(t, calls, "nobody hears of what is given up")
+		assert.Zero(t, calls, "no one hears of what is given up")
 		assert.Len(t, s.servers, 1)
 	})
 }

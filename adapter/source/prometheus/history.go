@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// historyDelay is how long ago a history ends: what is newer is in the window of the forecast.
+	// historyDelay is the age of the end of a history: newer samples are in the window of the forecast.
 	historyDelay = 5 * time.Minute
-	// A query of a history asks for about piecePoints points, of a day at most and of leastPiece minutes at least. All of a history
-	// ask for mostPoints at most: of a larger fleet it is shorter.
-	piecePoints, leastPiece, longestPiece = 10_000, 30, 24 * 60
-	mostPoints                            = 4_000_000
+	// piecePoints is about the number of points that one query of a history requests, of minPiece to longestPiece minutes.
+	// All queries of a history request at most maxPoints: that of a larger fleet is shorter.
+	piecePoints, minPiece, longestPiece = 10_000, 30, 24 * 60
+	maxPoints                           = 4_000_000
 	// historyPause is how long a server is left alone after a query, if that did not take longer.
 	historyPause = 200 * time.Millisecond
 	// slotPoll is how often it is checked whether live queries leave room.
@@ -39,9 +39,10 @@ const (
 
 var _ source.Historian = (*Source)(nil)
 
-// History implements source.Historian. It reads means of minutes by range queries, from the newest to the oldest, one at a time of each
-// server and with pauses, and none while live queries wait.
-func (s *Source) History(ctx context.Context, key types.NamespacedName, p *pipeline.Params, span time.Duration) (source.History, error) {
+// History implements source.Historian. It reads means of minutes by range queries, from the newest
+// to the oldest, one at a time of each server and with pauses, and none while live queries wait.
+func (s *Source) History(ctx context.Context, key types.NamespacedName, p *pipeline.Params,
+	span time.Duration) (source.History, error) {
 	s.mu.Lock()
 	u := s.subscriptions[key]
 	s.mu.Unlock()
@@ -54,7 +55,8 @@ func (s *Source) History(ctx context.Context, key types.NamespacedName, p *pipel
 	}
 	err = h.read(ctx)
 	return source.History{
-		Begin: h.begin.Add(time.Duration(h.from) * time.Minute).UnixMilli(), Minutes: h.sums.minutes(h.from), Points: h.points, Queries: h.queries,
+		Begin: h.begin.Add(time.Duration(h.from) * time.Minute).UnixMilli(), Minutes: h.sums.minutes(h.from),
+		Points: h.points, Queries: h.queries,
 	}, err
 }
 
@@ -89,8 +91,9 @@ func newHistory(u *subscription, p *pipeline.Params, span time.Duration, now tim
 		}
 	}
 	h.question = promapi.Question{
-		Address: c.Address, Query: meanQuery(selector, over, c.Type, p.Model.Kind), Accepted: acceptedQuery(c.PodLabel, g.tenancy.NamespaceLabel),
-		Timeout: g.source.options.Timeout, MaxSeries: g.source.options.MaxSeries, Tenant: g.key.namespace,
+		Address: c.Address, Query: meanQuery(selector, over, c.Type, p.Model.Kind),
+		Accepted: acceptedQuery(c.PodLabel, g.tenancy.NamespaceLabel),
+		Timeout:  g.source.options.Timeout, MaxSeries: g.source.options.MaxSeries, Tenant: g.key.namespace,
 	}
 	minutes := int(span / time.Minute)
 	h.begin = now.Add(-historyDelay - h.shift).Truncate(time.Minute).Add(-time.Duration(minutes) * time.Minute)
@@ -98,7 +101,8 @@ func newHistory(u *subscription, p *pipeline.Params, span time.Duration, now tim
 	return h, nil
 }
 
-// meanOver returns what a mean of a minute is taken over: more than a minute where samples are so far apart that it may have too few.
+// meanOver returns what a mean of a minute is taken over: more than a minute where samples are so
+// far apart that it may have too few.
 func meanOver(spacing time.Duration, as source.Type) (time.Duration, error) {
 	needed := 2 * spacing
 	if as == source.Counter {
@@ -111,8 +115,8 @@ func meanOver(spacing time.Duration, as source.Type) (time.Duration, error) {
 	return over, nil
 }
 
-// meanQuery returns the query for means of what a selector selects. With the model Quadratic the load of a pod is the square, whose mean is
-// that of the value, squared, and the variance.
+// meanQuery returns the query for means of the selected series. With the model Quadratic the
+// load of a pod is the square, whose mean is that of the value, squared, and the variance.
 func meanQuery(selector string, over time.Duration, as source.Type, kind pipeline.ModelKind) string {
 	function := "avg_over_time"
 	if as == source.Counter {
@@ -148,8 +152,9 @@ func loadOf(p *pipeline.Params, as source.Type) func(float64) (float64, bool) {
 	}
 }
 
-// selectPods returns a selector of the pods that the target has and had. It fails where their names do not tell them from others: those of
-// all present pods must be of the form that the kind of the target gives them.
+// selectPods returns a selector of the pods that the target has and had. It fails where their names
+// do not tell them from others: those of all present pods must be of the form that the kind of the
+// target gives them.
 func (h *history) selectPods() (string, error) {
 	c := &h.subscription.config
 	form, ok := podNames(c.Target, c.TargetName)
@@ -157,13 +162,14 @@ func (h *history) selectPods() (string, error) {
 		return "", fmt.Errorf("%w: pods of the kind %s may have any name", source.ErrAmbiguous, c.Target)
 	}
 	h.pods = regexp.MustCompile("^(?:" + form + ")$")
-	active := h.subscription.roster.Active()
+	active := h.subscription.podIndex.Active()
 	if len(active) == 0 {
 		return "", errors.New("the target has no ready pod")
 	}
 	for _, x := range active {
 		if !h.pods.MatchString(x.Pod.Name) {
-			return "", fmt.Errorf("%w: the pod %s of the target is not named as one of the %s %s", source.ErrAmbiguous, x.Pod.Name, c.Target.Kind, c.TargetName)
+			return "", fmt.Errorf("%w: the pod %s of the target is not named as one of the %s %s", source.ErrAmbiguous,
+				x.Pod.Name, c.Target.Kind, c.TargetName)
 		}
 	}
 	return matching(c.Query, c.PodLabel, form)
@@ -185,9 +191,9 @@ func matching(query, label, pattern string) (string, error) {
 // read reads piece by piece, shorter ones after the server failed with a long one.
 func (h *history) read(ctx context.Context) error {
 	longest := longestPiece
-	pods := max(1, len(h.subscription.roster.Active())) // points in a minute
-	for h.from > 0 && h.points < mostPoints {
-		length := min(longest, max(leastPiece, piecePoints/pods))
+	pods := max(1, len(h.subscription.podIndex.Active())) // points in a minute
+	for h.from > 0 && h.points < maxPoints {
+		length := min(longest, max(minPiece, piecePoints/pods))
 		from := max(0, h.from-length)
 		points, err := h.piece(ctx, from)
 		switch {
@@ -196,8 +202,8 @@ func (h *history) read(ctx context.Context) error {
 				pods = max(1, points/(h.from-from))
 			}
 			h.from = from
-		case length > leastPiece && mayBeTooMuch(err):
-			longest = max(leastPiece, length/4)
+		case length > minPiece && mayBeTooMuch(err):
+			longest = max(minPiece, length/4)
 		default:
 			return err
 		}
@@ -257,8 +263,8 @@ func (h *history) piece(ctx context.Context, from int) (points int, err error) {
 	return points, nil
 }
 
-// nameOf names what a series is of: a pod of the target, or a part of its load. It returns false of series that are of others, which a
-// server returns that does not apply the matchers of a query.
+// nameOf names what a series is of: a pod of the target, or a part of its load. It returns false of
+// series that are of others, which a server returns that does not apply the matchers of a query.
 func (h *history) nameOf(metric model.Metric) (string, bool) {
 	g := h.subscription.group
 	if g.tenancy.Namespace(string(metric[model.LabelName(g.tenancy.NamespaceLabel)])) != g.key.namespace {
@@ -278,15 +284,16 @@ func (h *history) minuteOf(t model.Time, from int) (int, bool) {
 	return at, since%time.Minute == 0 && from <= at && at < h.from
 }
 
-// checkPresent returns an error if a pod that is there now has a name of the target's pods but is not one of them: then others may have had
-// such names before.
+// checkPresent returns an error if a pod that is there now has a name of the target's pods but is
+// not one of them: then others may have had such names before.
 func (h *history) checkPresent(newest *piece) error {
 	for pod, values := range newest.of {
 		if !values[len(values)-1].known {
 			continue
 		}
-		if _, ok := h.subscription.roster.Find(pod, 0); !ok {
-			return fmt.Errorf("%w: the pod %s is named as one of the target, but is none of its ready pods", source.ErrAmbiguous, pod)
+		if _, ok := h.subscription.podIndex.Find(pod, 0); !ok {
+			return fmt.Errorf("%w: the pod %s is named as one of the target, but is none of its ready pods",
+				source.ErrAmbiguous, pod)
 		}
 	}
 	return nil
@@ -303,7 +310,8 @@ func (h *history) ask(ctx context.Context, from int) (model.Matrix, v1.Warnings,
 	now := g.source.options.Now
 	began := now()
 	matrix, warnings, err := h.question.Range(ctx, g.server.client, v1.Range{
-		Start: h.begin.Add(h.shift + time.Duration(from+1)*time.Minute), End: h.begin.Add(h.shift + time.Duration(h.from)*time.Minute), Step: time.Minute,
+		Start: h.begin.Add(h.shift + time.Duration(from+1)*time.Minute),
+		End:   h.begin.Add(h.shift + time.Duration(h.from)*time.Minute), Step: time.Minute,
 	})
 	took := now().Sub(began)
 	h.queries++

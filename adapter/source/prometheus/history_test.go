@@ -189,7 +189,9 @@ func TestHistory(t *testing.T) {
 		require.Equal(t, h.Queries, len(asked))
 		assert.InDelta(t, 2*8*24*60, h.Points, 10)
 		for i, q := range asked {
-			assert.Equal(t, `avg_over_time(load{namespace="shop",pod=~"web-[456789bcdf]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5}"}[60s])`, q.query)
+			assert.Equal(
+				t, `avg_over_time(load{namespace="shop",pod=~"web-[456789bcdf]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5}"}[60s])`,
+				q.query)
 			assert.LessOrEqual(t, (unixOf(q, "end")-unixOf(q, "start"))/60, int64(24*60))
 			assert.Equal(t, "60", q.form.Get("step"))
 			assert.Equal(t, "10001", q.form.Get("limit"))
@@ -207,7 +209,8 @@ func TestHistoryOfLargeFleets(t *testing.T) {
 		var all []stored
 		var names []string
 		for i := range 90 {
-			name := fmt.Sprintf("web-7d4b9f6c8-%s", strings.NewReplacer("0", "b", "1", "c", "3", "d").Replace(fmt.Sprintf("%05d", i)))
+			name := fmt.Sprintf("web-7d4b9f6c8-%s",
+				strings.NewReplacer("0", "b", "1", "c", "3", "d").Replace(fmt.Sprintf("%05d", i)))
 			names = append(names, name)
 			all = append(all, of(name, always(0.5)))
 		}
@@ -221,7 +224,7 @@ func TestHistoryOfLargeFleets(t *testing.T) {
 	})
 }
 
-// TestHistoryIsOfTheTargetAlone: what others did is left out, and nothing is read where nobody can say whose it was.
+// TestHistoryIsOfTheTargetAlone: what others did is left out, and nothing is read where no one can say whose it was.
 func TestHistoryIsOfTheTargetAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		others := []stored{
@@ -240,9 +243,12 @@ func TestHistoryIsOfTheTargetAlone(t *testing.T) {
 		pods   []string
 		want   string
 	}{
-		"a kind whose pods have any name":        {func(c *Config) { c.Target.Kind, c.Target.Group = "Game", "example.com" }, []string{podA}, "pods of the kind Game.example.com may have any name"},
-		"a selector that takes in other pods":    {func(*Config) {}, []string{podA, "worker-5c689d88bb-ccccc"}, "the pod worker-5c689d88bb-x2kzn of the target is not named as one of the Deployment web"},
-		"a pod of such a name that is another's": {func(*Config) {}, []string{podA}, "the pod web-7d4b9f6c8-x2kzm is named as one of the target, but is none of its ready pods"},
+		"a kind whose pods have any name": {func(c *Config) { c.Target.Kind, c.Target.Group = "Game", "example.com" },
+			[]string{podA}, "pods of the kind Game.example.com may have any name"},
+		"a selector that takes in other pods": {func(*Config) {}, []string{podA, "worker-5c689d88bb-ccccc"},
+			"the pod worker-5c689d88bb-x2kzn of the target is not named as one of the Deployment web"},
+		"a pod of such a name that is another's": {func(*Config) {}, []string{podA},
+			"the pod web-7d4b9f6c8-x2kzm is named as one of the target, but is none of its ready pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -257,7 +263,8 @@ func TestHistoryIsOfTheTargetAlone(t *testing.T) {
 	}
 }
 
-// TestHistoryOfPodsThatCameAndWent: nothing that was not read is a load of zero, and what replaces a pod is not counted beside it.
+// TestHistoryOfPodsThatCameAndWent: nothing that was not read is a load of zero, and what replaces
+// a pod is not counted beside it.
 func TestHistoryOfPodsThatCameAndWent(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		without := func(v float64, gaps ...[2]int) func(time.Duration) (float64, bool) {
@@ -303,10 +310,13 @@ func TestHistoryOfModels(t *testing.T) {
 		stored float64
 		want   float64
 	}{
-		"linear":             {source.Gauge, pipeline.Model{Kind: pipeline.Linear}, "avg_over_time(%s[60s])", 0.5, 1},
-		"overhead":           {source.Gauge, pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.1}, "avg_over_time(%s[60s])", 0.5, 0.8},
-		"below the baseline": {source.Gauge, pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.1}, "avg_over_time(%s[60s])", 0.05, 0},
-		"quadratic":          {source.Gauge, pipeline.Model{Kind: pipeline.Quadratic}, "avg_over_time(%[1]s[60s]) ^ 2 + stdvar_over_time(%[1]s[60s])", 0.25, 0.5},
+		"linear": {source.Gauge, pipeline.Model{Kind: pipeline.Linear}, "avg_over_time(%s[60s])", 0.5, 1},
+		"overhead": {source.Gauge, pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.1},
+			"avg_over_time(%s[60s])", 0.5, 0.8},
+		"below the baseline": {source.Gauge, pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.1},
+			"avg_over_time(%s[60s])", 0.05, 0},
+		"quadratic": {source.Gauge, pipeline.Model{Kind: pipeline.Quadratic},
+			"avg_over_time(%[1]s[60s]) ^ 2 + stdvar_over_time(%[1]s[60s])", 0.25, 0.5},
 		"counter":            {source.Counter, pipeline.Model{Kind: pipeline.Linear}, "rate(%s[60s])", 0.5, 1},
 		"counter, quadratic": {source.Counter, pipeline.Model{Kind: pipeline.Quadratic}, "rate(%s[60s]) ^ 2", 0.5, 1},
 	} {
@@ -317,7 +327,8 @@ func TestHistoryOfModels(t *testing.T) {
 				config.Type, p.Model = c.as, c.model
 				h, err := historyOf(t, server, config, p, podA, podB)
 				require.NoError(t, err)
-				require.Equal(t, fmt.Sprintf(c.query, `load{namespace="shop",pod=~"web-[456789bcdf]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5}"}`), server.ranges()[0].query)
+				require.Equal(t, fmt.Sprintf(c.query,
+					`load{namespace="shop",pod=~"web-[456789bcdf]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5}"}`), server.ranges()[0].query)
 				require.InDelta(t, c.want, at(h, time.Hour), 1e-12)
 			})
 		})
@@ -352,7 +363,8 @@ func TestHistoryOfTheWholeTarget(t *testing.T) {
 	})
 }
 
-// TestGarbageInHistories: values that are no load leave their minutes unknown, and times that were not asked for are left out.
+// TestGarbageInHistories: values that are no load leave their minutes unknown, and times that were
+// not asked for are left out.
 func TestGarbageInHistories(t *testing.T) {
 	ok := of(podA, always(0.5))
 	now := 90 * time.Minute
@@ -369,10 +381,12 @@ func TestGarbageInHistories(t *testing.T) {
 		want    float64 // before and after
 		problem string
 	}{
-		"NaN":               {[]stored{ok, of(podB, spoilt(math.NaN()))}, 0.75, ""},
-		"infinite":          {[]stored{ok, of(podB, spoilt(math.Inf(1)))}, 0.75, ""},
-		"too large to add":  {[]stored{of(podA, spoilt(math.MaxFloat64)), of(podB, spoilt(math.MaxFloat64))}, 0.5, ""},
-		"twice for a while": {[]stored{ok, of(podB, always(0.25)), of(podB, between(now+2*time.Minute, now, 3)).with("container", "x")}, 0.75, "the pod web-7d4b9f6c8-x2kzm has several series"},
+		"NaN":              {[]stored{ok, of(podB, spoilt(math.NaN()))}, 0.75, ""},
+		"infinite":         {[]stored{ok, of(podB, spoilt(math.Inf(1)))}, 0.75, ""},
+		"too large to add": {[]stored{of(podA, spoilt(math.MaxFloat64)), of(podB, spoilt(math.MaxFloat64))}, 0.5, ""},
+		"twice for a while": {[]stored{ok, of(podB, always(0.25)),
+			of(podB, between(now+2*time.Minute, now, 3)).with("container", "x")}, 0.75,
+			"the pod web-7d4b9f6c8-x2kzm has several series"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -397,10 +411,11 @@ func TestGarbageInHistories(t *testing.T) {
 	for name, body := range map[string]string{
 		"out of order, twice, and of other times": `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"namespace":"shop","pod":"` + named(podA) + `"},"values":[` +
 			`[99999999999,"7"],[0,"7"],[-5,"7"],[946684200.5,"7"],[946684200,"0.5"],[946684200,"0.5"]]}]}}`,
-		"histograms": `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"namespace":"shop","pod":"` + named(podA) + `"},"histograms":[[946684200,{"count":"1","sum":"1"}]]}]}}`,
-		"a vector":   `{"status":"success","data":{"resultType":"vector","result":[]}}`,
-		"no answer":  `<html>login</html>`,
-		"nothing":    `{"status":"success","data":{"resultType":"matrix","result":[]}}`,
+		"histograms": `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"namespace":"shop","pod":"` +
+			named(podA) + `"},"histograms":[[946684200,{"count":"1","sum":"1"}]]}]}}`,
+		"a vector":  `{"status":"success","data":{"resultType":"vector","result":[]}}`,
+		"no answer": `<html>login</html>`,
+		"nothing":   `{"status":"success","data":{"resultType":"matrix","result":[]}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -423,8 +438,9 @@ func TestRoundingOfZeroIsAMinuteWithoutLoad(t *testing.T) {
 	}
 }
 
-// TestServersThatFailHistories: a query that may have asked for too much is tried with less, no more often than that may help.
-// TestMinutesThatCannotBeALoadAreUnknown has means of minutes that spoil what is added up.
+// TestServersThatFailHistories: a query that may have asked for too much is tried with less, no
+// more often than that may help. TestMinutesThatCannotBeALoadAreUnknown has means of minutes that
+// spoil what is added up.
 func TestMinutesThatCannotBeALoadAreUnknown(t *testing.T) {
 	p := pipeline.AdaptiveParams()
 	p.Threshold, p.Max = 0.7, 20
@@ -530,7 +546,8 @@ func TestWarningsInHistories(t *testing.T) {
 	})
 }
 
-// TestHistoriesGiveWay: live queries go first, one server is asked one thing at a time, and a reader that ends leaves its turn to others.
+// TestHistoriesGiveWay: live queries go first, one server is asked one thing at a time, and a
+// reader that ends leaves its turn to others.
 func TestHistoriesGiveWay(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		server := keeping(of(podA, always(0.5)))

@@ -48,7 +48,8 @@ func TestMemoryOfAnAnswerIsBounded(t *testing.T) {
 		says string // "" for an answer that is taken
 	}{
 		{"labels", func() string {
-			return repeated(head+`{"values":[[1,"1"]],"metric":{`, func(i int) string { return `"` + strconv.FormatInt(int64(i), 36) + `":"",` }, `}}`+end)
+			return repeated(head+`{"values":[[1,"1"]],"metric":{`,
+				func(i int) string { return `"` + strconv.FormatInt(int64(i), 36) + `":"",` }, `}}`+end)
 		}, ""},
 		{"honest", func() string {
 			value := func(i int) string { return fmt.Sprintf(`[%d.781,"0.%07d"],`, 1435781451+i, i%1e7) }
@@ -56,25 +57,31 @@ func TestMemoryOfAnAnswerIsBounded(t *testing.T) {
 		}, ""},
 		{"values", func() string { return repeated(head+`{"metric":{},"values":[`, always(`[1,"1"],`), `]}`+end) }, ""},
 		{"histograms", func() string {
-			return repeated(head+`{"metric":{},"histograms":[[1,{"count":"1","sum":"1","buckets":[`, always(`[0,"0","1","1"],`), `]}]]}`+end)
+			return repeated(head+`{"metric":{},"histograms":[[1,{"count":"1","sum":"1","buckets":[`,
+				always(`[0,"0","1","1"],`), `]}]]}`+end)
 		}, ""},
 		{"warnings", func() string {
 			return repeated(`{"status":"success","warnings":[`, always(`"",`), `],"data":{"resultType":"matrix","result":[]}}`)
 		}, ""},
-		{"series", func() string { return repeated(head, always(`{"values":[[1,"1"]]},`), end) }, "the answer has more than 160016 objects"},
+		{"series", func() string { return repeated(head, always(`{"values":[[1,"1"]]},`), end) },
+			"the answer has more than 160016 objects"},
 		{"results", func() string { return repeated(head, always(`null,`), end) }, "more than 10000 series"},
 		{"error", func() string {
 			return repeated(`{"status":"error","errorType":"execution","error":"`, always(`a `), `"}`)
 		}, "execution: a a a"},
-		{"depth", func() string { return repeated(head, always(`[`), "") }, "the answer is incomplete or not from Prometheus"},
+		{"depth", func() string { return repeated(head, always(`[`), "") },
+			"the answer is incomplete or not from Prometheus"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body := c.body()
 			var s *Source
 			budgeted := int64(0)
-			s = newSource(Options{MaxBytes: longest, MaxMemory: 1 << 30}.withDefaults(), roundTrip(func(r *http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1, Body: io.NopCloser(watched{strings.NewReader(body), func() { budgeted = max(budgeted, s.connector.InUse()) }})}, nil
-			}))
+			s = newSource(Options{MaxBytes: longest, MaxMemory: 1 << 30}.withDefaults(),
+				roundTrip(func(r *http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1,
+						Body: io.NopCloser(watched{strings.NewReader(body),
+							func() { budgeted = max(budgeted, s.connector.InUse()) }})}, nil
+				}))
 			config := gauge()
 			require.NoError(t, s.Set(key("pm"), config, fleetOf("a"), newRecorder()))
 			g := only(s.groups)
@@ -88,7 +95,8 @@ func TestMemoryOfAnAnswerIsBounded(t *testing.T) {
 			}) - before
 			left := sourcetest.HeapInUse() - before
 			runtime.KeepAlive(body)
-			t.Logf("heap: %d MiB before, %+d KiB after, %+d MiB at most in between, of %d MiB in the budget", before>>20, left/1024, peak>>20, budgeted>>20)
+			t.Logf("heap: %d MiB before, %+d KiB after, %+d MiB at most in between, of %d MiB in the budget", before>>20,
+				left/1024, peak>>20, budgeted>>20)
 			assert.Less(t, left, int64(256<<10), "nothing is left behind")
 			assert.Zero(t, s.connector.InUse())
 			assert.Less(t, peak, budgeted)
@@ -102,12 +110,14 @@ func TestMemoryOfManyServersIsBounded(t *testing.T) {
 	body := repeated(`{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"1"]],"metric":{`,
 		func(i int) string { return `"` + strconv.FormatInt(int64(i), 36) + `":"",` }, `}}]}}`)[:length]
 	s := newSource(Options{MaxMemory: budget}.withDefaults(), roundTrip(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1, Body: io.NopCloser(strings.NewReader(body))}, nil
+		return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1,
+			Body: io.NopCloser(strings.NewReader(body))}, nil
 	}))
 	for i := range servers {
 		c := gauge()
 		c.Address = fmt.Sprintf("http://prometheus-%d:9090", i)
-		require.NoError(t, s.Set(types.NamespacedName{Namespace: fmt.Sprint("team-", i%4), Name: c.Address}, c, fleetOf("a"), newRecorder()))
+		require.NoError(t, s.Set(types.NamespacedName{Namespace: fmt.Sprint("team-", i%4), Name: c.Address}, c,
+			fleetOf("a"), newRecorder()))
 	}
 	before := sourcetest.HeapInUse()
 	peak := sourcetest.PeakOf(func() {

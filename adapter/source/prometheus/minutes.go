@@ -8,14 +8,14 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// longestGap is for how many minutes a pod may have no samples without having been away (a restart, failed scrapes, an outage of the
-// server): what it carried then is unknown.
+// longestGap is for how many minutes a pod may have no samples without having been away (a restart,
+// failed scrapes, an outage of the server): what it carried then is unknown.
 const longestGap = 5
 
 // minuteSums adds up the loads of pods by the minute. Pieces of time are taken from the newest to the oldest.
 //
-// A pod counts from its first whole minute to the minute in which it ends. So a minute in which one pod replaces another has the load of one of
-// them, and what a pod does only to start is no load.
+// A pod counts from its first whole minute to the minute in which it ends. So a minute in which one
+// pod replaces another has the load of one of them, and what a pod does only to start is no load.
 type minuteSums struct {
 	load    func(v float64) (load float64, clipped bool)
 	sums    []minuteSum
@@ -56,7 +56,7 @@ func (m *minuteSums) piece(from, to int) *piece {
 	return &piece{from: from, to: to, of: map[string][]mean{}, sums: m}
 }
 
-// add adds the value of a pod in a minute of the piece. Of two there is no telling which is the load.
+// add adds the value of a pod in a minute of the piece. If there are two values, neither is used.
 func (p *piece) add(pod string, at int, v float64) {
 	values := p.of[pod]
 	if values == nil {
@@ -112,7 +112,8 @@ func (m *minuteSums) count(x pending) {
 	}
 }
 
-// minutes returns the loads from a minute on. Idle pods may be below the baseline of the model, and the load is not below 0.
+// minutes returns the loads from a minute on. Idle pods may be below the baseline of the model, and
+// the load is not below 0.
 func (m *minuteSums) minutes(from int) []pipeline.Minute {
 	out := make([]pipeline.Minute, 0, len(m.sums)-from)
 	for _, s := range m.sums[from:] {

@@ -59,14 +59,16 @@ func (o *Options) timeout(interval time.Duration) time.Duration {
 	return min(o.Timeout, max(2*interval, 5*time.Second))
 }
 
-// Registration registers this source. Its flags are those of all that query Prometheus servers, so internal/cli/serve has them.
+// Registration registers this source. Its flags are those of all that query Prometheus servers, so
+// internal/cli/serve has them.
 func Registration() source.Registration {
 	return source.Registration{
 		Name: "prometheus",
 		New: func(env source.Environment) (source.Source, error) {
 			return registered{New(Options{
-				Servers: env.Prometheus.Servers, MaxSeries: env.Prometheus.MaxSeries, MaxBytes: env.Prometheus.MaxBytes, MaxMemory: env.Prometheus.MaxMemory,
-				Timeout: env.QueryTimeout, UserAgent: env.UserAgent, Registerer: env.Registerer,
+				Servers: env.Prometheus.Servers, MaxSeries: env.Prometheus.MaxSeries, MaxBytes: env.Prometheus.MaxBytes,
+				MaxMemory: env.Prometheus.MaxMemory,
+				Timeout:   env.QueryTimeout, UserAgent: env.UserAgent, Registerer: env.Registerer,
 			})}, nil
 		},
 	}
@@ -76,7 +78,8 @@ func Registration() source.Registration {
 type registered struct{ *Source }
 
 // Set implements source.Source.
-func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, fleet *podtracker.TargetPods, sink source.Sink) error {
+func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec,
+	fleet *podtracker.TargetPods, sink source.Sink) error {
 	return r.Source.Set(key, configOf(spec, fleet), fleet, sink)
 }
 

@@ -78,7 +78,9 @@ func (r *report) trouble(active []podtracker.Instance) error {
 }
 
 func emptyError(c *Config, span time.Duration, warning string) error {
-	return source.NotYet{Err: fmt.Errorf("%s: query %.200q returns nothing for the last %v%s: is the metric scraped, and do the labels match?", c.Address, c.Query, span, warning)}
+	return source.NotYet{Err: fmt.Errorf(
+		"%s: query %.200q returns nothing for the last %v%s: is the metric scraped, and do the labels match?",
+		c.Address, c.Query, span, warning)}
 }
 
 func foreignError(c *Config, series int) error {

@@ -64,7 +64,8 @@ func TestReportsUnusableAnswers(t *testing.T) {
 		},
 		"another namespace beside": {
 			answer: func() []fakeSeries {
-				return []fakeSeries{pod("a", 1, 2), pod("a", 8, 9).label("namespace", "bank"), pod("b", 3, 4), pod("x", 3).label("pod", "").label("namespace", "bank")}
+				return []fakeSeries{pod("a", 1, 2), pod("a", 8, 9).label("namespace", "bank"), pod("b", 3, 4),
+					pod("x", 3).label("pod", "").label("namespace", "bank")}
 			},
 			a: []float64{1, 2},
 		},
@@ -87,10 +88,12 @@ func TestReportsUnusableAnswers(t *testing.T) {
 		},
 		"duplicates": {
 			answer: func() []fakeSeries {
-				return []fakeSeries{pod("a", 1, 2), pod("b", 3, 4).label("container", "main"), pod("b", 5, 6).label("container", "proxy").label("job", "x")}
+				return []fakeSeries{pod("a", 1, 2), pod("b", 3, 4).label("container", "main"),
+					pod("b", 5, 6).label("container", "proxy").label("job", "x")}
 			},
-			failures: map[string]string{"b": `the pod has 2 series, which differ in container ("main", "proxy"), job ("", "x"): must be one`},
-			a:        []float64{1, 2},
+			failures: map[string]string{
+				"b": `the pod has 2 series, which differ in container ("main", "proxy"), job ("", "x"): must be one`},
+			a: []float64{1, 2},
 		},
 		"duplicates that differ in nothing": {
 			answer:   func() []fakeSeries { return []fakeSeries{pod("a", 1, 2), pod("b", 3, 4), pod("b", 3, 4)} },
@@ -106,7 +109,8 @@ func TestReportsUnusableAnswers(t *testing.T) {
 		"duplicates of a sample each": {
 			answer: func() []fakeSeries {
 				b := pod("b")
-				return []fakeSeries{pod("a", 1, 2), b.label("container", "x").with(time.Second, 600*time.Millisecond, 3), b.with(time.Second, 0, 4)}
+				return []fakeSeries{pod("a", 1, 2),
+					b.label("container", "x").with(time.Second, 600*time.Millisecond, 3), b.with(time.Second, 0, 4)}
 			},
 			failures: map[string]string{"b": `the pod has 2 series, which differ in container ("", "x"): must be one`},
 			a:        []float64{1, 2},
@@ -117,20 +121,23 @@ func TestReportsUnusableAnswers(t *testing.T) {
 			},
 			trouble: `query "load{namespace=\"shop\"}" returns no finite number for any pod`,
 			failures: map[string]string{
-				"a": `the pod has 2 series, which differ in c ("", "x"): must be one`, "b": `the pod has 2 series, which differ in c ("", "x"): must be one`,
+				"a": `the pod has 2 series, which differ in c ("", "x"): must be one`,
+				"b": `the pod has 2 series, which differ in c ("", "x"): must be one`,
 			},
 		},
 		"duplicates of strangers": {
 			answer: func() []fakeSeries {
 				z := pod("z").with(time.Second, 10*time.Second, 3, 4)
-				return []fakeSeries{pod("a", 1, 2), pod("b", 3, 4), z, pod("z").with(time.Second, 10*time.Second, 3, 4).label("job", "x")}
+				return []fakeSeries{pod("a", 1, 2), pod("b", 3, 4), z,
+					pod("z").with(time.Second, 10*time.Second, 3, 4).label("job", "x")}
 			},
 			a: []float64{1, 2},
 		},
 		"one after the other": {
 			answer: func() []fakeSeries {
 				a := pod("a")
-				return []fakeSeries{a.label("container_id", "2").with(time.Second, 0, 3, 4), a.with(time.Second, 4*time.Second, 1, 2), pod("b", 1, 1)}
+				return []fakeSeries{a.label("container_id", "2").with(time.Second, 0, 3, 4),
+					a.with(time.Second, 4*time.Second, 1, 2), pod("b", 1, 1)}
 			},
 			a: []float64{1, 2, 3, 4},
 		},
@@ -139,7 +146,8 @@ func TestReportsUnusableAnswers(t *testing.T) {
 				return []fakeSeries{pod("a", 1, nan, math.Inf(1), 2), pod("b", 3, nan)}
 			},
 			failures: map[string]string{
-				"a": "2 of 4 new readings are no finite numbers, the last of them is +Inf", "b": "1 of 2 new readings are no finite numbers, the last of them is NaN",
+				"a": "2 of 4 new readings are no finite numbers, the last of them is +Inf",
+				"b": "1 of 2 new readings are no finite numbers, the last of them is NaN",
 			},
 			a: []float64{1, 2},
 		},
@@ -147,7 +155,8 @@ func TestReportsUnusableAnswers(t *testing.T) {
 			answer:  func() []fakeSeries { return []fakeSeries{pod("a", nan, nan), pod("b", nan)} },
 			trouble: `query "load{namespace=\"shop\"}" returns no finite number for any pod`,
 			failures: map[string]string{
-				"a": "2 of 2 new readings are no finite numbers, the last of them is NaN", "b": "1 of 1 new readings are no finite numbers, the last of them is NaN",
+				"a": "2 of 2 new readings are no finite numbers, the last of them is NaN",
+				"b": "1 of 1 new readings are no finite numbers, the last of them is NaN",
 			},
 		},
 		"out of order": {
@@ -228,39 +237,60 @@ func TestFailedQueries(t *testing.T) {
 			`query "load{namespace=\"shop\"}": the answer is a vector; ` + acceptedHere, "query",
 		},
 		"a scalar": {
-			200, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`, `query "load{namespace=\"shop\"}": the answer is a scalar; ` + acceptedHere, "query",
+			200, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`,
+			`query "load{namespace=\"shop\"}": the answer is a scalar; ` + acceptedHere, "query",
 		},
 		"an unknown type": {
-			200, `{"status":"success","data":{"resultType":"tensor","result":[1,"1"]}}`, "the answer is incomplete or not from Prometheus", "content",
+			200, `{"status":"success","data":{"resultType":"tensor","result":[1,"1"]}}`,
+			"the answer is incomplete or not from Prometheus", "content",
 		},
 		"too much for the server": {
 			422, `{"status":"error","errorType":"execution","error":"query processing would load too many samples into memory in query execution"}`,
 			"execution: query processing would load too many samples into memory in query execution", "status",
 		},
-		"not permitted":  {403, "<html>the secret of the intranet</html>", "HTTP status 403 Forbidden", "status"},
-		"unauthorized":   {401, "Unauthorized\n", "HTTP status 401 Unauthorized", "status"},
-		"not found":      {404, "404 page not found", "HTTP status 404 Not Found", "status"},
-		"overloaded":     {503, `{"status":"error","errorType":"timeout","error":"query timed out in\n expression evaluation"}`, "HTTP status 503 Service Unavailable: query timed out in expression evaluation", "status"},
-		"a long message": {500, `{"status":"error","error":"` + strings.Repeat("ü", 1000) + `"}`, "HTTP status 500 Internal Server Error: " + strings.Repeat("ü", 300) + "…", "status"},
+		"not permitted": {403, "<html>the secret of the intranet</html>", "HTTP status 403 Forbidden", "status"},
+		"unauthorized":  {401, "Unauthorized\n", "HTTP status 401 Unauthorized", "status"},
+		"not found":     {404, "404 page not found", "HTTP status 404 Not Found", "status"},
+		"overloaded": {
+			503, `{"status":"error","errorType":"timeout","error":"query timed out in\n expression evaluation"}`,
+			"HTTP status 503 Service Unavailable: query timed out in expression evaluation", "status"},
+		"a long message": {500, `{"status":"error","error":"` + strings.Repeat("ü", 1000) + `"}`,
+			"HTTP status 500 Internal Server Error: " + strings.Repeat("ü", 300) + "…", "status"},
 		"a strange status": {
 			599, "", "server error: 599", "status",
 		},
-		"an error that is a success":  {200, `{"status":"error","errorType":"","error":""}`, "the answer is incomplete or not from Prometheus", "content"},
-		"a success that is an error":  {400, `{"status":"success","data":{"resultType":"matrix","result":[]}}`, "the answer is incomplete or not from Prometheus", "content"},
-		"garbage":                     {200, "<html>the secret of the intranet</html>", "the answer is incomplete or not from Prometheus", "content"},
-		"nothing at all":              {200, "", "the answer is incomplete or not from Prometheus", "content"},
-		"an empty object":             {200, "{}", "the answer is incomplete or not from Prometheus", "content"},
-		"no content":                  {204, "", "the answer is incomplete or not from Prometheus", "content"},
-		"a broken value":              {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[1,"one"]]}]}}`, "the answer is incomplete or not from Prometheus", "content"},
-		"a broken time":               {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[["x","1"]]}]}}`, "the answer is incomplete or not from Prometheus", "content"},
-		"a time out of bounds":        {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"namespace":"shop","pod":"a"},"values":[[253402300800,"1"]]}]}}`, `query "load{namespace=\"shop\"}": a sample is dated outside of the years 1970 to 9999`, "content"},
-		"a time that overflows":       {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"namespace":"shop","pod":"a"},"values":[[9223372036854775807,"1"]]}]}}`, `query "load{namespace=\"shop\"}": a sample is dated outside of the years 1970 to 9999`, "content"},
-		"half of an answer":           {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[1,"1"]]}`, "the answer is incomplete or not from Prometheus", "content"},
-		"it goes in circles":          {308, "/api/v1/query", "it redirects more than 3 times", "connection"},
-		"it sends away":               {307, "http://other:9090/api/v1/query", `it redirects to "http://other:9090", which is not followed: must stay at the server's own address`, "status"},
-		"it sends to another port":    {307, "http://prometheus:9091/api/v1/query", `it redirects to "http://prometheus:9091", which is not followed: must stay at the server's own address`, "status"},
-		"it sends to a subdomain":     {307, "http://evil.prometheus:9090/", `it redirects to "http://evil.prometheus:9090", which is not followed: must stay at the server's own address`, "status"},
-		"it sends to a secure server": {307, "https://prometheus:9090/", `it redirects to "https://prometheus:9090", which is not followed: must stay at the server's own address`, "status"},
+		"an error that is a success": {200, `{"status":"error","errorType":"","error":""}`,
+			"the answer is incomplete or not from Prometheus", "content"},
+		"a success that is an error": {400, `{"status":"success","data":{"resultType":"matrix","result":[]}}`,
+			"the answer is incomplete or not from Prometheus", "content"},
+		"garbage": {200, "<html>the secret of the intranet</html>",
+			"the answer is incomplete or not from Prometheus", "content"},
+		"nothing at all":  {200, "", "the answer is incomplete or not from Prometheus", "content"},
+		"an empty object": {200, "{}", "the answer is incomplete or not from Prometheus", "content"},
+		"no content":      {204, "", "the answer is incomplete or not from Prometheus", "content"},
+		"a broken value": {200,
+			`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[1,"one"]]}]}}`,
+			"the answer is incomplete or not from Prometheus", "content"},
+		"a broken time": {200,
+			`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[["x","1"]]}]}}`,
+			"the answer is incomplete or not from Prometheus", "content"},
+		"a time out of bounds": {200,
+			`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"namespace":"shop","pod":"a"},"values":[[253402300800,"1"]]}]}}`, `query "load{namespace=\"shop\"}": a sample is dated outside of the years 1970 to 9999`, "content"},
+		"a time that overflows": {200,
+			`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"namespace":"shop","pod":"a"},"values":[[9223372036854775807,"1"]]}]}}`, `query "load{namespace=\"shop\"}": a sample is dated outside of the years 1970 to 9999`, "content"},
+		"half of an answer": {200,
+			`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[1,"1"]]}`,
+			"the answer is incomplete or not from Prometheus", "content"},
+		"it goes in circles": {308, "/api/v1/query", "it redirects more than 3 times", "connection"},
+		"it sends away": {307, "http://other:9090/api/v1/query",
+			`it redirects to "http://other:9090", which is not followed: must stay at the server's own address`, "status"},
+		"it sends to another port": {307, "http://prometheus:9091/api/v1/query",
+			`it redirects to "http://prometheus:9091", which is not followed: must stay at the server's own address`, "status"},
+		"it sends to a subdomain": {307, "http://evil.prometheus:9090/",
+			`it redirects to "http://evil.prometheus:9090", which is not followed: must stay at the server's own address`,
+			"status"},
+		"it sends to a secure server": {307, "https://prometheus:9090/",
+			`it redirects to "https://prometheus:9090", which is not followed: must stay at the server's own address`, "status"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -312,7 +342,8 @@ func TestLimits(t *testing.T) {
 		many := newServer(func(n int, _ asked) (int, io.Reader, error) {
 			switch n {
 			case 3:
-				return http.StatusOK, strings.NewReader(`{"status":"success","data":{"resultType":"matrix","result":[` + strings.Repeat("{},", 100)), nil
+				return http.StatusOK, strings.NewReader(`{"status":"success","data":{"resultType":"matrix","result":[` +
+					strings.Repeat("{},", 100)), nil
 			case 0:
 				return http.StatusOK, strings.NewReader(matrix(pod("a", 1), pod("b", 1), pod("c", 1))), nil
 			case 1:
@@ -391,7 +422,8 @@ func TestPartialAnswers(t *testing.T) {
 			}
 			status, body, err := part.answer(n, q)
 			text, _ := io.ReadAll(body)
-			return status, strings.NewReader(strings.Replace(string(text), `"status":`, `"warnings":["store 2 is down"],"infos":["x"],"status":`, 1)), err
+			return status, strings.NewReader(strings.Replace(string(text), `"status":`,
+				`"warnings":["store 2 is down"],"infos":["x"],"status":`, 1)), err
 		})
 		registry := prometheus.NewRegistry()
 		s := running(t, Options{Registerer: registry}, server)
@@ -400,7 +432,8 @@ func TestPartialAnswers(t *testing.T) {
 		c.Window = 30 * time.Second
 		require.NoError(t, s.Set(key("pm"), c, fleetOf("a", "b"), sink))
 		sourcetest.Pass(2 * time.Second)
-		assert.Equal(t, `no series of the query has pod="b" in the last 32s; the server warns: store 2 is down`, sink.failure("b"))
+		assert.Equal(t, `no series of the query has pod="b" in the last 32s; the server warns: store 2 is down`,
+			sink.failure("b"))
 		assert.LessOrEqual(t, len(sink.of("a")), 5, "no history that may lack pods")
 		sourcetest.Pass(18 * time.Second)
 		assert.GreaterOrEqual(t, len(sink.of("b")), 20)

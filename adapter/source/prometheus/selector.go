@@ -14,8 +14,8 @@ import (
 
 var promQL = parser.NewParser(parser.Options{})
 
-// limitTo returns a query that selects what a query does in one namespace. It must be a plain selector: that leaves no way
-// around the matcher, such as a function that renames labels.
+// limitTo returns a query that selects what a query does in one namespace. It must be a plain
+// selector: that leaves no way around the matcher, such as a function that renames labels.
 func limitTo(query, namespace string, t promapi.Tenancy) (string, error) {
 	matchers, err := promQL.ParseMetricSelector(query)
 	if err != nil {
@@ -45,7 +45,8 @@ func limitTo(query, namespace string, t promapi.Tenancy) (string, error) {
 func selectorOf(matchers []*labels.Matcher) string {
 	selector := parser.VectorSelector{LabelMatchers: matchers}
 	for _, m := range matchers {
-		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual && model.LegacyValidation.IsValidMetricName(m.Value) {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual &&
+			model.LegacyValidation.IsValidMetricName(m.Value) {
 			selector.Name = m.Value
 		}
 	}

@@ -30,7 +30,8 @@ func TestSelectorsAreLimitedToTheNamespace(t *testing.T) {
 		{`load{namespace="bank"}`, promapi.Tenancy{NamespaceLabel: "k8s_ns"}, `load{k8s_ns="shop",namespace="bank"}`},
 		{"load", promapi.Tenancy{NamespaceLabel: "k8s.ns"}, `load{"k8s.ns"="shop"}`},
 		{"load", promapi.Tenancy{NamespaceLabel: "namespace", Unlabelled: "shop"}, `load{namespace=~"shop|"}`},
-		{`load{namespace=""}`, promapi.Tenancy{NamespaceLabel: "namespace", Unlabelled: "shop"}, `load{namespace="",namespace=~"shop|"}`},
+		{`load{namespace=""}`, promapi.Tenancy{NamespaceLabel: "namespace", Unlabelled: "shop"},
+			`load{namespace="",namespace=~"shop|"}`},
 	} {
 		got, err := limitTo(c.query, "shop", c.tenancy)
 		if c.want == "" {
@@ -86,7 +87,8 @@ func TestOtherQueriesAreRejected(t *testing.T) {
 // Whatever a tenant writes, a query that is sent selects series of the namespace alone.
 func FuzzLimitTo(f *testing.F) {
 	for _, query := range []string{
-		"load", `load{namespace="bank"}`, "{__name__=~`a`}", `load{a="}"}`, "load{a='\\''}", `{"a.b"}`, "load # x", "a or b", `load{a="\n"}`, `{"a\"b"}`,
+		"load", `load{namespace="bank"}`, "{__name__=~`a`}", `load{a="}"}`, "load{a='\\''}", `{"a.b"}`, "load # x",
+		"a or b", `load{a="\n"}`, `{"a\"b"}`,
 	} {
 		f.Add(query)
 	}

@@ -51,23 +51,30 @@ func TestConfigIsValidated(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		"as it should be":     {func(*Config) {}, ""},
-		"with a path":         {func(c *Config) { c.Address = "https://prom.example/tenant/a/" }, ""},
-		"an IPv6 address":     {func(c *Config) { c.Address = "http://[::1]:9090" }, ""},
-		"no address":          {func(c *Config) { c.Address = "" }, `address: "": must be an http or https URL without user, query or fragment, such as http://prometheus.monitoring:9090`},
-		"another scheme":      {func(c *Config) { c.Address = "file:///etc/passwd" }, `address: "file:///etc/passwd": must be an http`},
-		"no scheme":           {func(c *Config) { c.Address = "prometheus:9090" }, `address: "prometheus:9090": must be an http`},
-		"no host":             {func(c *Config) { c.Address = "http://:9090" }, `address: "http://:9090": must be an http`},
-		"a user":              {func(c *Config) { c.Address = "http://me:secret@p" }, `address: "…@p": must be an http`},
-		"a query":             {func(c *Config) { c.Address = "http://p?x=1" }, `address: "http://p?x=1": must be an http`},
-		"an empty query":      {func(c *Config) { c.Address = "http://p?" }, `address: "http://p?": must be an http`},
-		"a fragment":          {func(c *Config) { c.Address = "http://p/#x" }, `address: "http://p/#x": must be an http`},
-		"a path of two kinds": {func(c *Config) { c.Address = "http://p/a/../b" }, `address: "http://p/a/../b": must be an http`},
-		"an encoded path":     {func(c *Config) { c.Address = "http://p/a%2Fb" }, `address: "http://p/a%2Fb": must be an http`},
-		"control characters":  {func(c *Config) { c.Address = "http://p\n" }, `address: "http://p\n": must be an http`},
-		"no query at all":     {func(c *Config) { c.Query = " \n" }, `query: " \n": ` + acceptedHere + `: 2:1: parse error: unexpected end of input`},
-		"an expression":       {func(c *Config) { c.Query = "rate(load[1m])" }, `query: "rate(load[1m])": ` + acceptedHere + `: 1:5: parse error: unexpected "("`},
-		"another namespace":   {func(c *Config) { c.Query = `load{namespace=~"b.*"}` }, `namespace=~"b.*" excludes the namespace of the PredictedMetric`},
+		"as it should be": {func(*Config) {}, ""},
+		"with a path":     {func(c *Config) { c.Address = "https://prom.example/tenant/a/" }, ""},
+		"an IPv6 address": {func(c *Config) { c.Address = "http://[::1]:9090" }, ""},
+		"no address":      {func(c *Config) { c.Address = "" }, `address: "": must be an http or https URL without user, query or fragment, such as http://prometheus.monitoring:9090`},
+		"another scheme": {func(c *Config) { c.Address = "file:///etc/passwd" },
+			`address: "file:///etc/passwd": must be an http`},
+		"no scheme": {func(c *Config) { c.Address = "prometheus:9090" },
+			`address: "prometheus:9090": must be an http`},
+		"no host":        {func(c *Config) { c.Address = "http://:9090" }, `address: "http://:9090": must be an http`},
+		"a user":         {func(c *Config) { c.Address = "http://me:secret@p" }, `address: "…@p": must be an http`},
+		"a query":        {func(c *Config) { c.Address = "http://p?x=1" }, `address: "http://p?x=1": must be an http`},
+		"an empty query": {func(c *Config) { c.Address = "http://p?" }, `address: "http://p?": must be an http`},
+		"a fragment":     {func(c *Config) { c.Address = "http://p/#x" }, `address: "http://p/#x": must be an http`},
+		"a path of two kinds": {func(c *Config) { c.Address = "http://p/a/../b" },
+			`address: "http://p/a/../b": must be an http`},
+		"an encoded path": {func(c *Config) { c.Address = "http://p/a%2Fb" },
+			`address: "http://p/a%2Fb": must be an http`},
+		"control characters": {func(c *Config) { c.Address = "http://p\n" }, `address: "http://p\n": must be an http`},
+		"no query at all": {func(c *Config) { c.Query = " \n" }, `query: " \n": ` + acceptedHere +
+			`: 2:1: parse error: unexpected end of input`},
+		"an expression": {func(c *Config) { c.Query = "rate(load[1m])" }, `query: "rate(load[1m])": ` + acceptedHere +
+			`: 1:5: parse error: unexpected "("`},
+		"another namespace": {func(c *Config) { c.Query = `load{namespace=~"b.*"}` },
+			`namespace=~"b.*" excludes the namespace of the PredictedMetric`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -112,13 +119,15 @@ func TestAuthentication(t *testing.T) {
 	directory := t.TempDir()
 	write(t, filepath.Join(directory, "token"), "first\n")
 	write(t, filepath.Join(directory, "password"), "geheim\n")
-	write(t, filepath.Join(directory, "ca.crt"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})))
+	write(t, filepath.Join(directory, "ca.crt"),
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})))
 	load := func(text string) *promapi.Servers {
 		s, err := promapi.LoadServers(write(t, filepath.Join(directory, "servers.yaml"), text))
 		require.NoError(t, err)
 		return s
 	}
-	bearer := load("servers: [{address: '" + secure.URL + "', httpClientConfig: {authorization: {credentials_file: token}, tls_config: {ca_file: ca.crt}}}]")
+	bearer := load("servers: [{address: '" + secure.URL +
+		"', httpClientConfig: {authorization: {credentials_file: token}, tls_config: {ca_file: ca.crt}}}]")
 	sink := asking(t, bearer, secure.URL)
 	assert.Equal(t, []float64{1, 2}, sink.values("a"))
 	assert.Equal(t, "Bearer first", <-got)
@@ -126,7 +135,8 @@ func TestAuthentication(t *testing.T) {
 	asking(t, bearer, secure.URL)
 	assert.Equal(t, "Bearer second", <-got, "the file is read again")
 
-	basic := load("servers: [{address: '" + plain.URL + "/other'}, {address: '" + plain.URL + "', httpClientConfig: {basic_auth: {username: me, password_file: password}}}]")
+	basic := load("servers: [{address: '" + plain.URL + "/other'}, {address: '" + plain.URL +
+		"', httpClientConfig: {basic_auth: {username: me, password_file: password}}}]")
 	asking(t, basic, plain.URL)
 	assert.Equal(t, "Basic bWU6Z2VoZWlt", <-got)
 	asking(t, basic, plain.URL+"/other")
@@ -140,14 +150,16 @@ func TestAuthentication(t *testing.T) {
 	assert.Contains(t, sink.LastSourceError(), "unable to read basic auth password")
 }
 
-// Whoever may write a PredictedMetric cannot have the node itself queried, whatever name leads there, nor be redirected there.
+// A user who may write a PredictedMetric cannot have the node itself queried, whatever name leads
+// there, nor be redirected there.
 func TestUnlistedServersOnTheNode(t *testing.T) {
 	asked := make(chan string, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))
 	defer server.Close()
 	port := server.URL[strings.LastIndexByte(server.URL, ':'):]
 	unlisted := &promapi.Servers{AllowUnlisted: true}
-	for _, address := range []string{server.URL, "http://localhost" + port, "http://[::1]" + port, "http://169.254.169.254"} {
+	for _, address := range []string{server.URL, "http://localhost" + port, "http://[::1]" +
+		port, "http://169.254.169.254"} {
 		sink := asking(t, unlisted, address)
 		assert.Contains(t, sink.LastSourceError(), "address: must be listed by the operator", address)
 	}
@@ -162,7 +174,9 @@ func TestUnlistedServersOnTheNode(t *testing.T) {
 func TestRedirects(t *testing.T) {
 	asked := make(chan string, 100)
 	body := matrix(pod("a", 1, 2))
-	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Authorization") }))
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- r.Header.Get("Authorization")
+	}))
 	defer thief.Close()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

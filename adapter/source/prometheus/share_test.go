@@ -50,14 +50,15 @@ func (b byHost) RoundTrip(r *http.Request) (*http.Response, error) {
 // little, and no more than there is altogether, from however many addresses they come.
 func TestSlowServersDoNotStarveOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// A byte of an answer takes six of memory: an honest answer takes less than the third that is its namespace's share, a
-		// hostile one more.
+		// A byte of an answer takes six of memory: an honest answer takes less than the third that is its
+		// namespace's share, a hostile one more.
 		const budget, size = 8 << 20, 640 << 10
 		large := strings.Repeat(" ", 400<<10)
 		honest := newServer(func(_ int, _ asked) (int, io.Reader, error) {
 			return http.StatusOK, io.MultiReader(strings.NewReader(large), strings.NewReader(matrix(pod("a", 1, 2)))), nil
 		})
-		s := running(t, Options{MaxMemory: budget}, byHost{map[string]http.RoundTripper{"prometheus:9090": honest}, crawling(size)})
+		s := running(t, Options{MaxMemory: budget},
+			byHost{map[string]http.RoundTripper{"prometheus:9090": honest}, crawling(size)})
 		c := gauge()
 		c.Interval, c.Window = 10*time.Second, 10*time.Second
 		hostile := func(namespace string, addresses int) {
@@ -113,7 +114,9 @@ func TestAnAnswerLargerThanTheMemory(t *testing.T) {
 		sink := newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(), fleetOf("a"), sink))
 		sourcetest.Pass(time.Second)
-		assert.Equal(t, address+": the answer would take more than the 8 MiB of memory for all answers; the query must select less", sink.LastSourceError())
+		assert.Equal(
+			t, address+": the answer would take more than the 8 MiB of memory for all answers; the query must select less",
+			sink.LastSourceError())
 		assert.Zero(t, s.connector.InUse())
 	})
 }

@@ -1,12 +1,14 @@
 // Package prometheus is the source that reads samples from Prometheus servers and others that serve the same HTTP API.
 //
-// It queries raw range vectors, so that samples keep the times at which they were scraped. PredictedMetrics of a namespace
-// with the same query, server and interval form a group, which sends one query for all; each takes the series of its own
-// pods from the answer. The first answer covers the window, so that there is a forecast right after a restart; later
-// answers add new samples.
+// It queries raw range vectors, so that samples keep the times at which they were scraped.
+// PredictedMetrics of a namespace with the same query, server and interval form a group, which
+// sends one query for all; each takes the series of its own pods from the answer. The first answer
+// covers the window, so that there is a forecast right after a restart; later answers add new
+// samples.
 //
-// A query selects series of the namespace of its PredictedMetrics alone: a matcher for the label that the operator names is
-// added to it, and series of the answer that are not of the namespace are dropped.
+// A query selects series of the namespace of its PredictedMetrics alone: a matcher for the label
+// that the operator names is added to it, and series of the answer that are not of the namespace
+// are dropped.
 //
 // The server's clock is the current time. If it is ahead, samples are from the future, and the sink rejects them.
 package prometheus
@@ -61,7 +63,8 @@ func newSource(o Options, transport http.RoundTripper) *Source {
 	return &Source{
 		options: o, telemetry: newTelemetry(o.Registerer),
 		connector: promapi.NewConnector(promapi.Options{
-			Servers: o.Servers, MaxSeries: o.MaxSeries, MaxBytes: o.MaxBytes, MaxMemory: o.MaxMemory, UserAgent: o.UserAgent, Transport: transport,
+			Servers: o.Servers, MaxSeries: o.MaxSeries, MaxBytes: o.MaxBytes, MaxMemory: o.MaxMemory,
+			UserAgent: o.UserAgent, Transport: transport,
 		}),
 		subscriptions: map[types.NamespacedName]*subscription{},
 		groups:        map[groupKey]*group{},
@@ -143,8 +146,8 @@ func (s *Source) Remove(key types.NamespacedName) {
 	old.end()
 }
 
-// group returns the group of a key, which it makes if there is none. A client is required if its server is new. The caller
-// holds the lock.
+// group returns the group of a key, which it makes if there is none. A client is required if its
+// server is new. The caller holds the lock.
 func (s *Source) group(key groupKey, client *promapi.Client) *group {
 	if g := s.groups[key]; g != nil {
 		return g

@@ -13,11 +13,11 @@ import (
 
 // subscription is one Set key. It takes its own series from the answers of its group.
 type subscription struct {
-	group  *group
-	config Config
-	fleet  Fleet
-	sink   source.Sink
-	roster *podtracker.PodIndex
+	group    *group
+	config   Config
+	fleet    Fleet
+	sink     source.Sink
+	podIndex *podtracker.PodIndex
 
 	mu      sync.Mutex // held while the sink is called
 	ended   bool
@@ -31,15 +31,15 @@ type subscription struct {
 }
 
 func newSubscription(g *group, c Config, fleet Fleet, sink source.Sink) *subscription {
-	roster := podtracker.NewPodIndex(fleet)
+	podIndex := podtracker.NewPodIndex(fleet)
 	return &subscription{
-		group: g, config: c, fleet: fleet, sink: sink, roster: roster,
-		fill: backfill{group: g, fleet: fleet, roster: roster}, tracks: map[string]*track{},
+		group: g, config: c, fleet: fleet, sink: sink, podIndex: podIndex,
+		fill: backfill{group: g, fleet: fleet, podIndex: podIndex}, tracks: map[string]*track{},
 	}
 }
 
-// same returns whether Set with these arguments would change nothing: a shorter window was read with the longer one. u may
-// be nil.
+// same returns whether Set with these arguments would change nothing: a shorter window was read
+// with the longer one. u may be nil.
 func (u *subscription) same(c Config, fleet Fleet, sink source.Sink) bool {
 	if u == nil {
 		return false
@@ -53,17 +53,18 @@ func (u *subscription) end() {
 	if u == nil {
 		return
 	}
-	u.roster.Close()
+	u.podIndex.Close()
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.ended = true
 }
 
-// waits returns whether the first answer is still to come. A fleet without pods does not wait, unless its load is measured as a whole.
+// waits returns whether the first answer is still to come. A fleet without pods does not wait,
+// unless its load is measured as a whole.
 func (u *subscription) waits() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return !u.begun && (u.config.Whole || u.roster.AnyActive())
+	return !u.begun && (u.config.Whole || u.podIndex.AnyActive())
 }
 
 // fail reports why there is no answer.
@@ -77,9 +78,9 @@ func (u *subscription) fail(err error) {
 
 // taking is the context of an answer.
 type taking struct {
-	now     time.Time     // when it was asked for
-	span    time.Duration // that was asked for
-	step    int64         // the time in which each series gets a sample and all are asked for (ms)
+	now     time.Time     // when it was requested
+	span    time.Duration // the requested time
+	step    int64         // the time in which each series gets a sample and all are requested (ms)
 	spacing int64         // between two samples of a series, as far as it is known (ms)
 }
 
@@ -95,7 +96,7 @@ func (u *subscription) take(a *answer, t taking) {
 		u.takeWhole(a, t)
 		return
 	}
-	active := u.roster.Active()
+	active := u.podIndex.Active()
 	if !u.begun && len(active) > 0 && !a.empty() {
 		if a.partial == "" && u.fill.undecided(a.series, active, t) {
 			u.sink.SourceFailed(nil) // the server answers; the samples are taken soon
@@ -131,13 +132,13 @@ func (u *subscription) giveAll(all []*series, r *report) {
 // givePod gives the sink the samples of one pod.
 func (u *subscription) givePod(of []*series, r *report) {
 	pod := of[0].pod
-	if _, ok := u.roster.Find(pod, of[0].last()); !ok {
+	if _, ok := u.podIndex.Find(pod, of[0].last()); !ok {
 		return
 	}
 	r.came[pod] = true
 	x, err := join(of, r.taking.spacing*9/10) // scrapes are not quite on time
 	if err != nil {
-		id, _ := u.roster.Find(pod, latest(of))
+		id, _ := u.podIndex.Find(pod, latest(of))
 		u.sink.Fail(id, err)
 		return
 	}
@@ -150,12 +151,12 @@ func (u *subscription) givePod(of []*series, r *report) {
 
 // stretch returns the instance of the first of a pod's samples, and how many samples it has in a row.
 func (u *subscription) stretch(pod string, samples []pipeline.Sample) (id string, n int) {
-	id, _ = u.roster.Find(pod, samples[0].T)
-	if last, _ := u.roster.Find(pod, samples[len(samples)-1].T); last == id {
+	id, _ = u.podIndex.Find(pod, samples[0].T)
+	if last, _ := u.podIndex.Find(pod, samples[len(samples)-1].T); last == id {
 		return id, len(samples) // instances of a pod follow each other
 	}
 	for n = 1; n < len(samples); n++ {
-		if next, _ := u.roster.Find(pod, samples[n].T); next != id {
+		if next, _ := u.podIndex.Find(pod, samples[n].T); next != id {
 			break
 		}
 	}

@@ -41,7 +41,8 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 		}, []string{"result"}),
 	}
 	for _, r := range []result{
-		resultSuccess, resultEmpty, resultPartial, resultConnection, resultTimeout, resultQuery, resultStatus, resultContent, resultLimit, resultCancelled,
+		resultSuccess, resultEmpty, resultPartial, resultConnection, resultTimeout, resultQuery, resultStatus, resultContent,
+		resultLimit, resultCancelled,
 	} {
 		t.duration.WithLabelValues(string(r))
 	}

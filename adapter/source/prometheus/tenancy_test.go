@@ -41,11 +41,13 @@ func honest(t *testing.T, all func() []fakeSeries) *fakeServer {
 func spaces() []fakeSeries {
 	secret := pod("a", 7, 8).label("secret", "customer-4711")
 	return []fakeSeries{
-		pod("a", 1, 2), secret.label("namespace", "bank"), secret.label("namespace", "bank").label("job", "x"), secret.label("namespace", ""),
+		pod("a", 1, 2), secret.label("namespace", "bank"), secret.label("namespace", "bank").label("job", "x"),
+		secret.label("namespace", ""),
 	}
 }
 
-// Whatever a tenant asks for, neither values nor labels of another's series reach it, and theirs do not disturb its own.
+// Whatever a tenant asks for, neither values nor labels of another's series reach it, and theirs do
+// not disturb its own.
 func TestSeriesOfOthersAreNotRead(t *testing.T) {
 	servers := map[string]func(t *testing.T) *fakeServer{
 		"a server that applies matchers": func(t *testing.T) *fakeServer { return honest(t, spaces) },
@@ -53,7 +55,8 @@ func TestSeriesOfOthersAreNotRead(t *testing.T) {
 	}
 	for name, server := range servers {
 		for _, query := range []string{
-			"load", `load{pod="a"}`, `{__name__=~".+"}`, `load{namespace=~".*"}`, `load{secret!=""}`, `load{namespace="shop"}`, `load{secret="customer-4711"}`,
+			"load", `load{pod="a"}`, `{__name__=~".+"}`, `load{namespace=~".*"}`, `load{secret!=""}`, `load{namespace="shop"}`,
+			`load{secret="customer-4711"}`,
 		} {
 			t.Run(name+" "+query, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

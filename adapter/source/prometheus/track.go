@@ -13,7 +13,7 @@ import (
 // taken once.
 type track struct {
 	times []int64   // of the newest readings of the last answer, in order (ms)
-	seen  time.Time // when the last answer was asked for
+	seen  time.Time // when the last answer was requested
 
 	// Of counters:
 	rate    source.Rate
@@ -28,7 +28,8 @@ type taken struct {
 
 // take appends the samples of new readings to a buffer. Readings are in order of time; those before from are never
 // taken. Times are kept as far back as overlap (ms) from the newest.
-func (k *track) take(readings, buffer []pipeline.Sample, from, overlap int64, as source.Type) ([]pipeline.Sample, taken) {
+func (k *track) take(readings, buffer []pipeline.Sample, from, overlap int64,
+	as source.Type) ([]pipeline.Sample, taken) {
 	newest := readings[len(readings)-1].T
 	if len(k.times) > 0 && newest < k.times[0] {
 		*k = track{seen: k.seen, spacing: k.spacing} // the server's clock has been set back: what looks old is new

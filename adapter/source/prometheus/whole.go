@@ -76,8 +76,8 @@ const (
 	// silentSpacings is for how many of its spacings a series counts on without a reading: failed scrapes are
 	// no fall of the load.
 	silentSpacings = 3
-	// leastSilence is the least time for that, as long as samples are fresh by default (ms).
-	leastSilence = 30_000
+	// minSilence is the least time for that, as long as samples are fresh by default (ms).
+	minSilence = 30_000
 	// replacedAfter is after how many quarters of its spacing without a reading a series gives way to
 	// one that has begun, and how long a sum waits for a series that has no value yet.
 	replacedAfter = 5
@@ -341,8 +341,8 @@ func (w *whole) update(x reading) {
 
 func (p *part) set(value float64) { p.before, p.value, p.known, p.weight = p.value, value, true, 0 }
 
-// silence is for how long a series counts on without a reading.
-func (w *whole) silence(p *part) int64 { return max(leastSilence, silentSpacings*w.spacingOf(p)) }
+// silence returns the time for which a series counts without a new reading.
+func (w *whole) silence(p *part) int64 { return max(minSilence, silentSpacings*w.spacingOf(p)) }
 
 // awaited reports whether a series that has begun has no value yet.
 func (w *whole) awaited(p *part, at int64) bool {
@@ -393,8 +393,8 @@ func (w *whole) sum(at int64) (float64, bool) {
 // tally is a sum at a time (ms), and what may be moving.
 type tally struct {
 	at, settled int64
-	sum         float64 // of what the series carry
-	old         float64 // of that, what those carry that are not young
+	sum         float64 // of the loads of the series
+	old         float64 // the part of sum of series that are not young
 	count       int     // of these
 	moving      float64
 	since       int64   // when the first of it began to move
@@ -629,7 +629,7 @@ func (u *subscription) partTrouble() error {
 		return fmt.Errorf("%s: query %.200q: %w; %s", c.Address, c.Query, p.why, effect)
 	}
 	if p := w.silentPart(); p != nil {
-		return fmt.Errorf("%s: query %.200q: there is no new reading of %s, whose last one counts on for %s at the most",
+		return fmt.Errorf("%s: query %.200q: there is no new reading of %s, whose last one counts for at most %s",
 			c.Address, c.Query, promapi.Short(p.labels.String()), time.Duration(w.silence(p))*time.Millisecond)
 	}
 	return nil
@@ -640,7 +640,8 @@ func (u *subscription) wholeTrouble(a *answer, t taking, all []*series) error {
 	c := &u.config
 	switch {
 	case a.partial != "":
-		return fmt.Errorf("%s: query %.200q: the server warns, so series of the load may be missing: %s", c.Address, c.Query, a.partial)
+		return fmt.Errorf("%s: query %.200q: the server warns, so series of the load may be missing: %s",
+			c.Address, c.Query, a.partial)
 	case len(all) == 0 && a.foreign > 0:
 		return foreignError(c, a.foreign)
 	case len(all) == 0:

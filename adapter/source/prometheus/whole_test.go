@@ -103,7 +103,8 @@ func sums(as source.Type, spacing, reach int64, answers []int64, lines ...timeli
 	return got
 }
 
-// every returns readings some seconds apart up to a time, of a gauge that stays, or a counter that grows by this a second.
+// every returns readings some seconds apart up to a time, of a gauge that stays, or a counter that
+// grows by this a second.
 func every(name string, from, to, apart int, value float64, as source.Type) timeline {
 	line := timeline{name: name}
 	for t := from; t <= to; t += apart {
@@ -133,7 +134,8 @@ func TestNoSumLacksASeries(t *testing.T) {
 				for end := int64(30); end < 330; end += 5 {
 					answers = append(answers, end-int64(late))
 				}
-				got := sums(as, 15, 35, answers, every("a", 0, 400, 15, 40, as), every("b", phase, 400, 15, 60, as), every("c", 14-phase/2, 400, 15, 5, as))
+				got := sums(as, 15, 35, answers, every("a", 0, 400, 15, 40, as), every("b", phase, 400, 15, 60, as),
+					every("c", 14-phase/2, 400, 15, 5, as))
 				require.Greater(t, len(got), 15, "%s, phase %d, %d s late", as, phase, late)
 				for at, v := range got {
 					require.InDelta(t, 105, v, 1e-6, "%s, phase %d, %d s late, at %d", as, phase, late, at)
@@ -145,17 +147,20 @@ func TestNoSumLacksASeries(t *testing.T) {
 
 func TestFailedScrapesAreNoFall(t *testing.T) {
 	overloaded := every("b", 7, 100, 15, 95, source.Gauge)
-	overloaded.readings = append(overloaded.readings, every("b", 142, 300, 15, 95, source.Gauge).readings...) // two scrapes have failed
+	// two scrapes have failed
+	overloaded.readings = append(overloaded.readings, every("b", 142, 300, 15, 95, source.Gauge).readings...)
 	for at, v := range sums(source.Gauge, 15, 60, seconds(300, 5), every("a", 0, 300, 15, 5, source.Gauge), overloaded) {
 		require.InDelta(t, 100, v, 0, "at %d", at)
 	}
-	gone := sums(source.Gauge, 15, 60, seconds(300, 5), every("a", 0, 300, 15, 5, source.Gauge), every("b", 7, 100, 15, 95, source.Gauge))
+	gone := sums(source.Gauge, 15, 60, seconds(300, 5), every("a", 0, 300, 15, 5, source.Gauge),
+		every("b", 7, 100, 15, 95, source.Gauge))
 	require.InDelta(t, 100, gone[135], 0, "three of its spacings")
 	require.InDelta(t, 5, gone[150], 0)
 }
 
 func TestReplacedSeriesDoNotCountTwice(t *testing.T) {
-	got := sums(source.Gauge, 15, 60, seconds(300, 5), every("old", 0, 90, 15, 1000, source.Gauge), every("new", 120, 300, 15, 1000, source.Gauge))
+	got := sums(source.Gauge, 15, 60, seconds(300, 5), every("old", 0, 90, 15, 1000, source.Gauge),
+		every("new", 120, 300, 15, 1000, source.Gauge))
 	for at, v := range got {
 		require.InDelta(t, 1000, v, 0, "at %d", at)
 	}
@@ -163,7 +168,8 @@ func TestReplacedSeriesDoNotCountTwice(t *testing.T) {
 }
 
 func TestNewSeriesAreWaitedFor(t *testing.T) {
-	got := sums(source.Counter, 15, 60, seconds(300, 5), every("a", 0, 300, 15, 40, source.Counter), every("b", 157, 300, 15, 60, source.Counter))
+	got := sums(source.Counter, 15, 60, seconds(300, 5), every("a", 0, 300, 15, 40, source.Counter),
+		every("b", 157, 300, 15, 60, source.Counter))
 	for at, v := range got {
 		want := 40.0
 		if at >= 157 {
@@ -201,10 +207,14 @@ func TestWholeTargetIsUnknownWhereSeriesMayBeMissing(t *testing.T) {
 		answer  func() []fakeSeries
 		trouble string
 	}{
-		"nothing":          {answer: func() []fakeSeries { return nil }, trouble: `returns nothing for the last 12s`},
-		"other namespaces": {answer: func() []fakeSeries { return []fakeSeries{pod("a", 1).label("namespace", "bank")} }, trouble: "only series of other namespaces (1)"},
-		"no number":        {answer: func() []fakeSeries { return []fakeSeries{pod("a", 1, 2), pod("b", 1).with(time.Second, 0, math.NaN())} }, trouble: "a value of a series is NaN"},
-		"no load":          {answer: func() []fakeSeries { return []fakeSeries{pod("a", 100, 100), pod("b", -1, -1)} }, trouble: "a value of a series is -1: must be 0 or more"},
+		"nothing": {answer: func() []fakeSeries { return nil }, trouble: `returns nothing for the last 12s`},
+		"other namespaces": {answer: func() []fakeSeries { return []fakeSeries{pod("a", 1).label("namespace", "bank")} },
+			trouble: "only series of other namespaces (1)"},
+		"no number": {answer: func() []fakeSeries {
+			return []fakeSeries{pod("a", 1, 2), pod("b", 1).with(time.Second, 0, math.NaN())}
+		}, trouble: "a value of a series is NaN"},
+		"no load": {answer: func() []fakeSeries { return []fakeSeries{pod("a", 100, 100), pod("b", -1, -1)} },
+			trouble: "a value of a series is -1: must be 0 or more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -325,7 +335,8 @@ func TestWholeTargetTakesPlainSelectorsAlone(t *testing.T) {
 }
 
 // brokenSums returns the sums over a minute in which some exporters say -1 from 15 s on, and the last error.
-func brokenSums(t *testing.T, as source.Type, loads map[string]float64, broken ...string) (values []float64, trouble string) {
+func brokenSums(t *testing.T, as source.Type, loads map[string]float64,
+	broken ...string) (values []float64, trouble string) {
 	synctest.Test(t, func(t *testing.T) {
 		server := answering(growing(time.Now(), func(pod string, second int) float64 {
 			switch {
@@ -345,7 +356,7 @@ func brokenSums(t *testing.T, as source.Type, loads map[string]float64, broken .
 	return values, trouble
 }
 
-// One of fifty exporters is broken for good: its load is estimated, and named. It is as much as the others have on
+// One of fifty exporters is broken permanently: its load is estimated, and named. It is as much as the others have on
 // average, or the multiple of that which it was.
 func TestABrokenExporterWithholdsNoSums(t *testing.T) {
 	fifty := map[string]float64{"large": 400}

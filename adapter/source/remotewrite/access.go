@@ -79,7 +79,7 @@ func (s *senders) check() error {
 		return nil
 	}
 	const accepted = "a loopback address, unless senders are authenticated (BearerTokenFile, or in WebConfigFile " +
-		"basic_auth_users, or client certificates with client_allowed_sans) or nobody needs to be (AllowAnonymous)"
+		"basic_auth_users, or client certificates with client_allowed_sans) or anonymous clients are allowed (AllowAnonymous)"
 	return &OptionError{"Address", s.address, accepted, errors.New("anybody who can reach it could write")}
 }
 
@@ -188,13 +188,13 @@ type tokenFile struct {
 
 // check returns a rejection unless the request presents the token.
 func (f *tokenFile) check(header http.Header, r *http.Request) *rejection {
-	want, err := f.current()
+	expected, err := f.current()
 	if err != nil {
 		return &rejection{http.StatusServiceUnavailable, "the token to compare with cannot be read"}
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	got := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], expected[:]) != 1 {
 		header.Set("WWW-Authenticate", "Bearer")
 		return &rejection{http.StatusUnauthorized, "a valid bearer token is required"}
 	}

@@ -43,7 +43,7 @@ func (b *batch) begin(received time.Time) { b.received, b.now = received, receiv
 
 // Desired implements decode.Consumer.
 func (b *batch) Desired(metric string, samples int) bool {
-	if b.index.wants(metric) {
+	if b.index.isSubscribed(metric) {
 		return true
 	}
 	b.tally.add(unselected, samples)

@@ -46,7 +46,8 @@ func crowd(s *Source, namespaces int, pod func(metric, n int) string) (series []
 			series = append(series, fmt.Sprintf("load{container=app,endpoint=metrics,instance=10.%d.%d.%d:9090,job=%s/app-%d,namespace=%s,node=node-%d,pod=%s,service=app-%d}",
 				m/250, m%250, n, namespace, m, namespace, m%100, i.Pod.Name, m))
 		}
-		s.Set(types.NamespacedName{Namespace: namespace, Name: fmt.Sprint("app-", m)}, gauge(), sourcetest.NewFleet(all...), discard{})
+		s.Set(types.NamespacedName{Namespace: namespace, Name: fmt.Sprint("app-", m)}, gauge(),
+			sourcetest.NewFleet(all...), discard{})
 	}
 	return series
 }
@@ -106,8 +107,8 @@ func requestsOf(e encoding, series []string) (bodies [][]byte) {
 	return bodies
 }
 
-// receive sends one request after the other, and reports the number of samples per second of one core. Requests are the same
-// each round: gauges are passed on whether their times are new or not.
+// receive sends one request after the other, and reports the number of samples per second of one
+// core. Requests are the same each round: gauges are passed on whether their times are new or not.
 func receive(b *testing.B, r *receiver, e encoding, bodies [][]byte) {
 	for _, body := range bodies { // make the state of each pod
 		require.Equal(b, http.StatusNoContent, do(r.handler, post(e.contentType, body)).Code)
@@ -124,8 +125,8 @@ func receive(b *testing.B, r *receiver, e encoding, bodies [][]byte) {
 	b.ReportMetric(float64(n*benchBatch)/(processorTime(b)-before).Seconds(), "samples/core-s")
 }
 
-// processorTime is what the process has used of processors, collecting garbage included: others that run at the same time
-// do not change it.
+// processorTime is what the process has used of processors, collecting garbage included: others
+// that run at the same time do not change it.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))

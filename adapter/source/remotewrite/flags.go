@@ -46,11 +46,16 @@ var flagNames = map[string]string{
 func (f *flags) add(fs *pflag.FlagSet) {
 	f.all = fs
 	o := &f.options
-	fs.StringVar(&o.Address, flagNames["Address"], "", "Address to receive Prometheus remote write (v1 and v2) on, at /api/v1/write, and OTLP metrics, at /v1/metrics, such as :9201; empty receives none.")
-	fs.StringVar(&o.WebConfigFile, flagNames["WebConfigFile"], "", "File with TLS, client certificates and users for remote write and OTLP, in the format of Prometheus exporters.")
-	fs.StringVar(&o.BearerTokenFile, flagNames["BearerTokenFile"], "", "File with the token that senders of remote write and OTLP must present; it is read again when it changes.")
-	fs.StringVar(&o.Tenancy.NamespaceLabel, namespaceLabelFlag, promapi.DefaultNamespaceLabel, "Label of a pushed series that names the namespace it belongs to.")
-	fs.StringVar(&o.Tenancy.Unlabelled, unlabelledFlag, "", "Namespace that pushed series without that label belong to; empty ignores them.")
+	fs.StringVar(&o.Address, flagNames["Address"], "",
+		"Address to receive Prometheus remote write (v1 and v2) on, at /api/v1/write, and OTLP metrics, at /v1/metrics, such as :9201; empty receives none.")
+	fs.StringVar(&o.WebConfigFile, flagNames["WebConfigFile"], "",
+		"File with TLS, client certificates and users for remote write and OTLP, in the format of Prometheus exporters.")
+	fs.StringVar(&o.BearerTokenFile, flagNames["BearerTokenFile"], "",
+		"File with the token that senders of remote write and OTLP must present; it is read again when it changes.")
+	fs.StringVar(&o.Tenancy.NamespaceLabel, namespaceLabelFlag, promapi.DefaultNamespaceLabel,
+		"Label of a pushed series that names the namespace it belongs to.")
+	fs.StringVar(&o.Tenancy.Unlabelled, unlabelledFlag, "",
+		"Namespace that pushed series without that label belong to; empty ignores them.")
 }
 
 func (f *flags) validate() error {
@@ -81,7 +86,8 @@ func inFlags(err error) error {
 	for name, flag := range flagNames {
 		accept = strings.ReplaceAll(accept, name, "--"+flag)
 	}
-	return &pipeline.FieldError{Field: "--" + flagNames[option.Option], Value: fmt.Sprintf("%q", option.Value), Accept: fmt.Sprintf("%s: %v", accept, option.Err)}
+	return &pipeline.FieldError{Field: "--" + flagNames[option.Option], Value: fmt.Sprintf("%q", option.Value),
+		Accept: fmt.Sprintf("%s: %v", accept, option.Err)}
 }
 
 func (f *flags) newSource(env source.Environment) (source.Source, error) {
@@ -98,7 +104,8 @@ func (f *flags) newSource(env source.Environment) (source.Source, error) {
 type registered struct{ *Source }
 
 // Set implements source.Source.
-func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, fleet *podtracker.TargetPods, sink source.Sink) error {
+func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec,
+	fleet *podtracker.TargetPods, sink source.Sink) error {
 	r.Source.Set(key, configOf(spec.Source.RemoteWrite), fleet, sink)
 	return nil
 }

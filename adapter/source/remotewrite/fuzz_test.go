@@ -62,7 +62,8 @@ func FuzzHandler(f *testing.F) {
 // FuzzOTLP has bodies of OTLP answered, twice, in protobuf or JSON, compressed or not.
 func FuzzOTLP(f *testing.F) {
 	for i, form := range otlpForms {
-		f.Add(i == 1, false, form.body(export("web-0").gauge("load", at(0, 1), at(1, 2)).with("a", "b").counter("load", cumulative, since(-1, at(1, 2)))))
+		f.Add(i == 1, false, form.body(export("web-0").gauge("load", at(0, 1), at(1, 2)).with("a", "b").counter("load",
+			cumulative, since(-1, at(1, 2)))))
 		f.Add(i == 1, true, zipped(form.body(export("web-0").gauge("other", at(0, 1)).counter("load", delta, at(0, 1)))))
 		f.Add(i == 1, false, form.body(strange()))
 	}
@@ -71,7 +72,8 @@ func FuzzOTLP(f *testing.F) {
 	f.Fuzz(func(t *testing.T, json, compressed bool, body []byte) {
 		r := newReceiver(func(o *Options) { o.MaxSeries, o.MaxSamples, o.MaxLabels, o.MaxDecodedBytes = 20, 50, 8, 1<<16 })
 		r.Set(key("gauge"), gauge(), newFleet("shop", "web-0"), strict{t})
-		r.Set(key("counter"), Config{Metric: "load_total", Type: source.Counter, PodLabel: "pod"}, newFleet("shop", "web-0"), strict{t})
+		r.Set(key("counter"), Config{Metric: "load_total", Type: source.Counter, PodLabel: "pod"},
+			newFleet("shop", "web-0"), strict{t})
 		form := otlpForms[0]
 		if json {
 			form = otlpForms[1]
@@ -118,7 +120,8 @@ func unexpected(depth int) []byte {
 	for range depth {
 		nested = field(5, field(1, nested)) // a list in a value
 	}
-	point := append(field(otlpAttributes, append(field(1, []byte("a")), field(2, nested)...)), 0x19, 0, 0, 0, 0, 0, 0, 0, 0x10, 0x31, 1, 0, 0, 0, 0, 0, 0, 0)
+	point := append(field(otlpAttributes, append(field(1, []byte("a")), field(2, nested)...)), 0x19, 0, 0, 0, 0, 0, 0, 0,
+		0x10, 0x31, 1, 0, 0, 0, 0, 0, 0, 0)
 	metric := append(field(otlpGauge, field(otlpPoints, point)), field(otlpName, []byte("load"))...)
 	resource := append(field(otlpScopeMetrics, field(otlpMetrics, metric)), field(otlpResource, nil)...)
 	return field(otlpResourceMetrics, resource)

@@ -39,26 +39,40 @@ func TestAnswersOfBothVersions(t *testing.T) {
 	}{
 		{"nothing", nil, 204, "", nil, "0"},
 		{"a sample", []pushed{push(good, at(0, 1))}, 204, "", []float64{1}, "1"},
-		{"what nobody wants", []pushed{push("other{pod=web-0}", at(0, 1))}, 204, "", nil, "1"},
-		{"a pod that nobody knows", []pushed{push("load{namespace=shop,pod=db-0}", at(0, 1))}, 204, "", nil, "1"},
+		{"what no one wants", []pushed{push("other{pod=web-0}", at(0, 1))}, 204, "", nil, "1"},
+		{"a pod that no one knows", []pushed{push("load{namespace=shop,pod=db-0}", at(0, 1))}, 204, "", nil, "1"},
 		{"no pod", []pushed{push("load{namespace=shop}", at(0, 1))}, 204, "", nil, "1"},
 		{"no namespace", []pushed{push("load{pod=web-0}", at(0, 1))}, 204, "", nil, "1"},
-		{"labels that are not sorted", []pushed{push("load{pod=web-0,namespace=shop}", at(0, 1))}, 204, "", []float64{1}, "1"},
+		{"labels that are not sorted",
+			[]pushed{push("load{pod=web-0,namespace=shop}", at(0, 1))}, 204, "", []float64{1}, "1"},
 		{"no samples", []pushed{push(good)}, 204, "", nil, "0"},
-		{"no metric", []pushed{push("{namespace=shop,pod=web-0}", at(0, 1)), push(good, at(0, 2))}, 400, "invalid_labels: 1 samples, such as: a series has no metric name", []float64{2}, "1"},
-		{"a label twice", []pushed{push("load{namespace=shop,pod=web-0,pod=web-0}", at(0, 1)), push(good, at(0, 2))}, 400, `label "pod" is there twice`, []float64{2}, "1"},
-		{"a label without a name", []pushed{push("load{=x,namespace=shop,pod=web-0}", at(0, 1))}, 400, "a label has no name", nil, "0"},
-		{"not UTF-8", []pushed{push("load{a=\xff,namespace=shop,pod=web-0}", at(0, 1))}, 400, `label "a" is not UTF-8`, nil, "0"},
-		{"a long name", []pushed{push("load{"+long+"=x,pod=web-0}", at(0, 1))}, 400, "has a name of 33 bytes; at most 32", nil, "0"},
-		{"a long value", []pushed{push("load{a="+long+long+",pod=web-0}", at(0, 1))}, 400, `label "a" has a value of 66 bytes; at most 64`, nil, "0"},
-		{"many labels", []pushed{push("load{a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,namespace=shop,pod=web-0}", at(0, 1)), push(good, at(0, 2))}, 400, "load has more than 8 labels", []float64{2}, "1"},
-		{"many labels that nobody wants", []pushed{push("other{a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,pod=web-0}", at(0, 1))}, 204, "", nil, "1"},
+		{"no metric", []pushed{push("{namespace=shop,pod=web-0}", at(0, 1)), push(good, at(0, 2))}, 400,
+			"invalid_labels: 1 samples, such as: a series has no metric name", []float64{2}, "1"},
+		{"a label twice", []pushed{push("load{namespace=shop,pod=web-0,pod=web-0}", at(0, 1)), push(good, at(0, 2))}, 400,
+			`label "pod" is there twice`, []float64{2}, "1"},
+		{"a label without a name", []pushed{push("load{=x,namespace=shop,pod=web-0}", at(0, 1))}, 400,
+			"a label has no name", nil, "0"},
+		{"not UTF-8", []pushed{push("load{a=\xff,namespace=shop,pod=web-0}", at(0, 1))}, 400,
+			`label "a" is not UTF-8`, nil, "0"},
+		{"a long name", []pushed{push("load{"+long+"=x,pod=web-0}", at(0, 1))}, 400,
+			"has a name of 33 bytes; at most 32", nil, "0"},
+		{"a long value", []pushed{push("load{a="+long+long+",pod=web-0}", at(0, 1))}, 400,
+			`label "a" has a value of 66 bytes; at most 64`, nil, "0"},
+		{"many labels", []pushed{push("load{a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,namespace=shop,pod=web-0}", at(0, 1)),
+			push(good, at(0, 2))}, 400, "load has more than 8 labels", []float64{2}, "1"},
+		{"many labels that no one wants",
+			[]pushed{push("other{a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,pod=web-0}", at(0, 1))}, 204, "", nil, "1"},
 		{"many series", many, 413, "more than 10 series in one request", nil, "0"},
-		{"many samples", []pushed{push(good, make([]decode.Sample, 21)...)}, 413, "more than 20 samples in one request", nil, "0"},
-		{"two series of a pod", []pushed{push("load{job=a,namespace=shop,pod=web-0}", at(0, 1)), push("load{job=b,namespace=shop,pod=web-0}", at(0, 2))}, 400,
+		{"many samples", []pushed{push(good, make([]decode.Sample, 21)...)}, 413,
+			"more than 20 samples in one request", nil, "0"},
+		{"two series of a pod", []pushed{push("load{job=a,namespace=shop,pod=web-0}", at(0, 1)),
+			push("load{job=b,namespace=shop,pod=web-0}", at(0, 2))}, 400,
 			`duplicate_series: 1 samples, such as: load of pod web-0: it has several series, none of which is read: {job="a", namespace="shop", pod="web-0"}, and another with job="b" rather than "a": select one with matchLabels`, []float64{1}, "1"},
-		{"too old", []pushed{push(good, at(0, 1), at(-301, 2))}, 204, "", []float64{2, 1}, "2"}, // in order of time, neither is late
-		{"ahead", []pushed{push(good, at(0, 1), at(11, 2))}, 400, "from_future: 1 samples, such as: load of pod web-0: a sample is dated 2027-01-15T08:00:11Z, which is in the future", []float64{1}, "1"},
+		// in order of time, neither is late
+		{"too old", []pushed{push(good, at(0, 1), at(-301, 2))}, 204, "", []float64{2, 1}, "2"},
+		{"ahead", []pushed{push(good, at(0, 1), at(11, 2))}, 400,
+			"from_future: 1 samples, such as: load of pod web-0: a sample is dated 2027-01-15T08:00:11Z, which is in the future",
+			[]float64{1}, "1"},
 	} {
 		for _, e := range encodings {
 			t.Run(c.name+"/"+e.name, func(t *testing.T) {
@@ -76,7 +90,8 @@ func TestAnswersOfBothVersions(t *testing.T) {
 				} else {
 					assert.Empty(t, w.Header().Get("X-Prometheus-Remote-Write-Samples-Written"))
 				}
-				assert.InDelta(t, 1, sourcetest.Gathered(t, r.registry, "foresail_remote_write_request_duration_seconds", fmt.Sprint(c.code)), 0)
+				assert.InDelta(t, 1, sourcetest.Gathered(t, r.registry,
+					"foresail_remote_write_request_duration_seconds", fmt.Sprint(c.code)), 0)
 				assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""), "all is given back")
 			})
 		}
@@ -98,11 +113,16 @@ func TestAnswersToInvalidRequests(t *testing.T) {
 		{"valid", zipped, nil, 204, ""},
 		{"no Content-Type", zipped, func(r *http.Request) { r.Header.Del("Content-Type") }, 204, ""},
 		{"no Content-Encoding", zipped, func(r *http.Request) { r.Header.Del("Content-Encoding") }, 204, ""},
-		{"its message named", zipped, header("Content-Type", "application/x-protobuf; proto=prometheus.WriteRequest"), 204, ""},
-		{"version 2 behind a space", snappy.Encode(nil, encodeV2(push("load"))), header("Content-Type", "application/x-protobuf; proto=io.prometheus.write.v2.Request"), 204, ""},
-		{"JSON", zipped, header("Content-Type", "application/json"), 415, "expected application/x-protobuf as the first (media) part, got application/json content-type"},
-		{"another message", zipped, header("Content-Type", "application/x-protobuf;proto=prometheus.ReadRequest"), 415, "unknown type for remote write protobuf message prometheus.ReadRequest, supported: prometheus.WriteRequest, io.prometheus.write.v2.Request"},
-		{"garbled Content-Type", zipped, header("Content-Type", "application/x-protobuf;proto"), 415, "expected parameters to be key-values, got proto"},
+		{"its message named", zipped,
+			header("Content-Type", "application/x-protobuf; proto=prometheus.WriteRequest"), 204, ""},
+		{"version 2 behind a space", snappy.Encode(nil, encodeV2(push("load"))),
+			header("Content-Type", "application/x-protobuf; proto=io.prometheus.write.v2.Request"), 204, ""},
+		{"JSON", zipped, header("Content-Type", "application/json"), 415,
+			"expected application/x-protobuf as the first (media) part, got application/json content-type"},
+		{"another message", zipped, header("Content-Type", "application/x-protobuf;proto=prometheus.ReadRequest"), 415,
+			"unknown type for remote write protobuf message prometheus.ReadRequest, supported: prometheus.WriteRequest, io.prometheus.write.v2.Request"},
+		{"garbled Content-Type", zipped, header("Content-Type", "application/x-protobuf;proto"), 415,
+			"expected parameters to be key-values, got proto"},
 		{"gzip", zipped, header("Content-Encoding", "gzip"), 415, `Content-Encoding: "gzip": must be snappy`},
 		{"GET", nil, func(r *http.Request) { r.Method = http.MethodGet }, 405, ""},
 		{"another path", zipped, func(r *http.Request) { r.URL.Path = "/api/v1/read" }, 404, ""},
@@ -110,14 +130,19 @@ func TestAnswersToInvalidRequests(t *testing.T) {
 		{"not compressed", valid, nil, 400, "not in snappy's block format"},
 		{"cut short", zipped[:len(zipped)-3], nil, 400, "not in snappy's block format"},
 		{"not a message", snappy.Encode(nil, []byte("load 1\n")), nil, 400, "not the message that the Content-Type names"},
-		{"a message cut short", snappy.Encode(nil, valid[:len(valid)-3]), nil, 400, "not the message that the Content-Type names"},
+		{"a message cut short", snappy.Encode(nil, valid[:len(valid)-3]), nil, 400,
+			"not the message that the Content-Type names"},
 		{"version 1 as 2", zipped, header("Content-Type", encodings[1].contentType), 400, "fields of another version"},
 		{"version 2 as 1", snappy.Encode(nil, encodeV2(push("load"))), nil, 400, "fields of another version"},
 		{"large", make([]byte, 101), nil, 413, "larger than 100 bytes as sent"},
-		{"large, without saying so", make([]byte, 101), func(r *http.Request) { r.ContentLength = -1 }, 413, "larger than 100 bytes as sent"},
-		{"large once decompressed", snappy.Encode(nil, make([]byte, 1001)), nil, 413, "larger than 1000 bytes once decompressed"},
-		{"announcing more than it can hold", []byte{0xe7, 0x07, 0}, nil, 400, "3 bytes cannot hold the 999 that they announce"},
-		{"announcing what no machine holds", []byte{0xff, 0xff, 0xff, 0xff, 0x0f}, nil, 413, "larger than 1000 bytes once decompressed"},
+		{"large, without saying so", make([]byte, 101), func(r *http.Request) { r.ContentLength = -1 }, 413,
+			"larger than 100 bytes as sent"},
+		{"large once decompressed", snappy.Encode(nil, make([]byte, 1001)), nil, 413,
+			"larger than 1000 bytes once decompressed"},
+		{"announcing more than it can hold", []byte{0xe7, 0x07, 0}, nil, 400,
+			"3 bytes cannot hold the 999 that they announce"},
+		{"announcing what no machine holds", []byte{0xff, 0xff, 0xff, 0xff, 0x0f}, nil, 413,
+			"larger than 1000 bytes once decompressed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newReceiver(func(o *Options) { o.MaxBodyBytes, o.MaxDecodedBytes = 100, 1000 })
@@ -168,7 +193,8 @@ func TestHistogramsExemplarsAndMetadataAreIgnored(t *testing.T) {
 	bodies := map[string][]byte{
 		"v1": must((&prompb.WriteRequest{
 			Timeseries: []prompb.TimeSeries{{
-				Labels:     []prompb.Label{{Name: decode.MetricName, Value: "load"}, {Name: "namespace", Value: "shop"}, {Name: "pod", Value: "web-0"}},
+				Labels: []prompb.Label{{Name: decode.MetricName, Value: "load"}, {Name: "namespace", Value: "shop"},
+					{Name: "pod", Value: "web-0"}},
 				Samples:    []prompb.Sample{{Timestamp: start, Value: 1}},
 				Exemplars:  []prompb.Exemplar{{Value: 1}},
 				Histograms: []prompb.Histogram{{Sum: 1}, {Sum: 2}},
@@ -230,7 +256,8 @@ func TestPrometheusClient(t *testing.T) {
 	r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink)
 	server := httptest.NewServer(r.handler)
 	defer server.Close()
-	client, err := remote.NewAPI(server.URL, remote.WithAPIBackoff(remote.BackoffConfig{Min: time.Millisecond, Max: time.Millisecond, MaxRetries: 1}))
+	client, err := remote.NewAPI(server.URL,
+		remote.WithAPIBackoff(remote.BackoffConfig{Min: time.Millisecond, Max: time.Millisecond, MaxRetries: 1}))
 	require.NoError(t, err)
 
 	one := func(metric string, value float64, t int64) *v2.Request {
@@ -245,13 +272,14 @@ func TestPrometheusClient(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 1, stats.Samples)
 	stats, err = client.Write(t.Context(), remote.WriteV2MessageType, one("other", 2, start))
-	require.NoError(t, err, "what nobody wants is no failure")
+	require.NoError(t, err, "what no one wants is no failure")
 	assert.Equal(t, 1, stats.Samples)
 	_, err = client.Write(t.Context(), remote.WriteV2MessageType, one("load", 3, start+60_000))
 	assert.ErrorContains(t, err, "400 Bad Request: rejected, while everything else was taken: from_future")
 
 	_, err = client.Write(t.Context(), remote.WriteV1MessageType, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{
-		Labels:  []prompb.Label{{Name: decode.MetricName, Value: "load"}, {Name: "namespace", Value: "shop"}, {Name: "pod", Value: "web-0"}},
+		Labels: []prompb.Label{{Name: decode.MetricName, Value: "load"}, {Name: "namespace", Value: "shop"},
+			{Name: "pod", Value: "web-0"}},
 		Samples: []prompb.Sample{{Value: 4, Timestamp: start + 1000}},
 	}}})
 	require.NoError(t, err)

@@ -63,8 +63,8 @@ func newIndex[M comparable](t promapi.Tenancy) *index[M] {
 	return &index[M]{tenancy: t, groups: map[string]*group[M]{}, cached: map[string]*cachedSeries[M]{}}
 }
 
-// wants reports whether any subscription reads a metric.
-func (x *index[M]) wants(metric string) bool {
+// isSubscribed reports whether any subscription reads a metric.
+func (x *index[M]) isSubscribed(metric string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.groups[metric] != nil

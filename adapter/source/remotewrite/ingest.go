@@ -21,7 +21,8 @@ type ingester struct {
 
 func newIngester(o *Options, x *index[*member]) *ingester {
 	t := newTelemetry(o.Registerer)
-	g := &ingester{now: o.Now, ready: o.Ready, access: newAccess(o.senders(), o.Now), bodies: newBodies(o, t), telemetry: t}
+	g := &ingester{now: o.Now, ready: o.Ready, access: newAccess(o.senders(), o.Now),
+		bodies: newBodies(o, t), telemetry: t}
 	limits := o.limits()
 	g.batches.New = func() any { return newBatch(x, limits) }
 	return g

@@ -18,8 +18,8 @@ import (
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
-// TestKnownSeriesAreTakenAsOthers pushes the same to two receivers, in a version with known series and in one without, while subscriptions and
-// pods come and go.
+// TestKnownSeriesAreTakenAsOthers pushes the same to two receivers, in a version with known series
+// and in one without, while subscriptions and pods come and go.
 func TestKnownSeriesAreTakenAsOthers(t *testing.T) {
 	known := 0
 	for seed := range uint64(200) {
@@ -28,12 +28,13 @@ func TestKnownSeriesAreTakenAsOthers(t *testing.T) {
 	assert.Greater(t, known, 200)
 }
 
-// takenAlike returns how many series were known at a time, at the most.
+// takenAlike returns how many series were known at a time, at most.
 func takenAlike(t *testing.T, random *rand.Rand) (known int) {
 	receivers := []*receiver{newReceiver(), newReceiver()}
 	sinks := [][]*sourcetest.Recorder{nil, nil}
 	var codes [2][]int
-	configs := []Config{gauge(), counter(), matching(gauge(), "job", "a"), {Metric: "load", Type: gauge().Type, PodLabel: "exported_pod"}, {Metric: "load", Type: gauge().Type, Whole: true}}
+	configs := []Config{gauge(), counter(), matching(gauge(), "job", "a"),
+		{Metric: "load", Type: gauge().Type, PodLabel: "exported_pod"}, {Metric: "load", Type: gauge().Type, Whole: true}}
 	for step := range 60 {
 		name := key(fmt.Sprint("m", random.IntN(3)))
 		config := configs[random.IntN(len(configs))]
@@ -42,7 +43,8 @@ func takenAlike(t *testing.T, random *rand.Rand) (known int) {
 		var all []pushed
 		for range 1 + random.IntN(6) {
 			label := []string{"pod", "exported_pod"}[random.IntN(8)/7]
-			all = append(all, push(fmt.Sprintf("load{job=%c,namespace=shop,%s=web-%d}", 'a'+rune(random.IntN(8)/7), label, random.IntN(4)), at(float64(step), float64(step))))
+			all = append(all, push(fmt.Sprintf("load{job=%c,namespace=shop,%s=web-%d}", 'a'+rune(random.IntN(8)/7), label,
+				random.IntN(4)), at(float64(step), float64(step))))
 		}
 		for i, r := range receivers {
 			switch {
@@ -103,7 +105,8 @@ func requireKnownBelongs(t *testing.T, r *receiver) {
 	require.Len(t, r.index.cached, owned)
 }
 
-// TestKnownSeriesWithMore pushes a known series with fields that no receiver reads after its samples, and with a label behind them.
+// TestKnownSeriesWithMore pushes a known series with fields that no receiver reads after its
+// samples, and with a label behind them.
 func TestKnownSeriesWithMore(t *testing.T) {
 	r, sink := subscribed(gauge())
 	r.at(10)
@@ -133,10 +136,12 @@ func TestKnownSeriesWithMore(t *testing.T) {
 	assert.Equal(t, []float64{1, 2, 0}, sink.Values("uid-web-0"))
 }
 
-// TestSeriesThatAreNotKnown pushes series that a sender could make the cache grow with, or that would replace each other.
+// TestSeriesThatAreNotKnown pushes series that a sender could make the cache grow with, or that
+// would replace each other.
 func TestSeriesThatAreNotKnown(t *testing.T) {
 	r, sink := subscribed(gauge())
-	long := "load{job=" + strings.Repeat("a", 1900) + ",namespace=shop,pod=web-0,service=" + strings.Repeat("b", 1900) + ",zone=" + strings.Repeat("c", 1900) + "}"
+	long := "load{job=" + strings.Repeat("a", 1900) + ",namespace=shop,pod=web-0,service=" + strings.Repeat("b", 1900) +
+		",zone=" + strings.Repeat("c", 1900) + "}"
 	require.Equal(t, http.StatusNoContent, r.push(encodings[0], push(long, at(0, 1))).Code)
 	assert.Empty(t, r.index.cached, "its labels are longer than those of any exporter")
 	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
@@ -158,7 +163,8 @@ func TestSeriesThatAreNotKnown(t *testing.T) {
 	assert.NotEqual(t, first, known(), "the labels have changed")
 }
 
-// TestKnownSeriesOfNamespaces adds a subscription by another pod label in one namespace. It costs the other namespace nothing.
+// TestKnownSeriesOfNamespaces adds a subscription by another pod label in one namespace. It costs
+// the other namespace nothing.
 func TestKnownSeriesOfNamespaces(t *testing.T) {
 	r, _ := subscribed(gauge())
 	bank := types.NamespacedName{Namespace: "bank", Name: "m"}

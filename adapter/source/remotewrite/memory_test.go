@@ -59,31 +59,42 @@ func TestMemoryStaysFlat(t *testing.T) {
 		code    int
 		says    string
 	}{
-		{"series that nobody wants, v1", v1, func() []byte { return everySeries(encodings[v1], "other", hostile) }, 204, ""},
-		{"series that nobody wants, v2", v2, func() []byte { return everySeries(encodings[v2], "other", hostile) }, 204, ""},
-		{"series of pods that nobody knows, v1", v1, func() []byte { return known[v1] }, 204, ""},
-		{"series of pods that nobody knows, v2", v2, func() []byte { return known[v2] }, 204, ""},
-		{"one series more, v1", v1, func() []byte { return everySeries(encodings[v1], "load", hostile+1) }, 413, "more than 100000 series in one request"},
-		{"one series more, v2", v2, func() []byte { return everySeries(encodings[v2], "load", hostile+1) }, 413, "more than 100000 series in one request"},
+		{"series that no one wants, v1", v1, func() []byte { return everySeries(encodings[v1], "other", hostile) }, 204, ""},
+		{"series that no one wants, v2", v2, func() []byte { return everySeries(encodings[v2], "other", hostile) }, 204, ""},
+		{"series of pods that no one knows, v1", v1, func() []byte { return known[v1] }, 204, ""},
+		{"series of pods that no one knows, v2", v2, func() []byte { return known[v2] }, 204, ""},
+		{"one series more, v1", v1, func() []byte { return everySeries(encodings[v1], "load", hostile+1) }, 413,
+			"more than 100000 series in one request"},
+		{"one series more, v2", v2, func() []byte { return everySeries(encodings[v2], "load", hostile+1) }, 413,
+			"more than 100000 series in one request"},
 		{"random bytes", v1, func() []byte { return random }, 400, "snappy"},
 		{"random bytes, compressed", v1, func() []byte { return snappy.Encode(nil, random) }, 400, "not the message"},
 		{"cut short", v1, func() []byte { return known[v1][:len(known[v1])/2] }, 400, "snappy"},
 		{"announcing 32 MiB", v1, func() []byte { return binary.AppendUvarint(nil, 32<<20) }, 400, "cannot hold"},
-		{"announcing 4 GiB", v1, func() []byte { return binary.AppendUvarint(nil, 1<<32-1) }, 413, "larger than 33554432 bytes once decompressed"},
+		{"announcing 4 GiB", v1, func() []byte { return binary.AppendUvarint(nil, 1<<32-1) }, 413,
+			"larger than 33554432 bytes once decompressed"},
 		{"zeros", v1, func() []byte { return snappy.Encode(nil, make([]byte, large)) }, 400, "not the message"},
-		{"empty series, v1", v1, func() []byte { return snappy.Encode(nil, bomb(v1Series, nil, large)) }, 413, "more than 100000 series"},
-		{"empty series, v2", v2, func() []byte { return snappy.Encode(nil, bomb(v2Series, nil, large)) }, 413, "more than 100000 series"},
-		{"empty symbols", v2, func() []byte { return snappy.Encode(nil, bomb(v2Symbols, nil, large)) }, 413, "more than 800000 symbols"},
+		{"empty series, v1", v1, func() []byte { return snappy.Encode(nil, bomb(v1Series, nil, large)) },
+			413, "more than 100000 series"},
+		{"empty series, v2", v2, func() []byte { return snappy.Encode(nil, bomb(v2Series, nil, large)) },
+			413, "more than 100000 series"},
+		{"empty symbols", v2, func() []byte { return snappy.Encode(nil, bomb(v2Symbols, nil, large)) },
+			413, "more than 800000 symbols"},
 		{"empty metadata", v1, func() []byte { return snappy.Encode(nil, bomb(v1Metadata, nil, large)) }, 204, ""},
-		{"empty labels", v1, func() []byte { return snappy.Encode(nil, oneSeries(bomb(v1Labels, nil, large))) }, 400, "no metric name"},
+		{"empty labels", v1, func() []byte { return snappy.Encode(nil, oneSeries(bomb(v1Labels, nil, large))) }, 400,
+			"no metric name"},
 		{"labels of a metric that is desired", v1, func() []byte {
-			return snappy.Encode(nil, oneSeries(append([]byte("\x0a\x10\x0a\x08"+decode.MetricName+"\x12\x04load"), bomb(v1Labels, nil, large)...)))
+			return snappy.Encode(nil,
+				oneSeries(append([]byte("\x0a\x10\x0a\x08"+decode.MetricName+"\x12\x04load"), bomb(v1Labels, nil, large)...)))
 		}, 400, "more than 64 labels"},
-		{"empty samples", v1, func() []byte { return snappy.Encode(nil, oneSeries(bomb(v1Samples, nil, large))) }, 413, "more than 200000 samples"},
+		{"empty samples", v1, func() []byte { return snappy.Encode(nil, oneSeries(bomb(v1Samples, nil, large))) },
+			413, "more than 200000 samples"},
 		{"empty histograms", v1, func() []byte {
-			return snappy.Encode(nil, oneSeries(append([]byte("\x0a\x10\x0a\x08"+decode.MetricName+"\x12\x04load"), bomb(v1Histograms, nil, large)...)))
+			return snappy.Encode(nil,
+				oneSeries(append([]byte("\x0a\x10\x0a\x08"+decode.MetricName+"\x12\x04load"), bomb(v1Histograms, nil, large)...)))
 		}, 204, ""},
-		{"long symbols in many series", v2, func() []byte { return snappy.Encode(nil, v2Bomb(hostile)) }, 413, "the labels take more than 33554432 bytes once they are written out for each series"},
+		{"long symbols in many series", v2, func() []byte { return snappy.Encode(nil, v2Bomb(hostile)) }, 413,
+			"the labels take more than 33554432 bytes once they are written out for each series"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newReceiver()
@@ -109,7 +120,8 @@ func TestMemoryStaysFlatWithOTLP(t *testing.T) {
 		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), message)
 	}
 	metric := func(kind protowire.Number, data []byte) []byte {
-		return field(otlpResourceMetrics, field(otlpScopeMetrics, field(otlpMetrics, append(field(otlpName, []byte("load")), field(kind, data)...))))
+		return field(otlpResourceMetrics,
+			field(otlpScopeMetrics, field(otlpMetrics, append(field(otlpName, []byte("load")), field(kind, data)...))))
 	}
 	points := func(of exported, n int) []byte {
 		all := of.scope.Metrics().At(0).Gauge().DataPoints()
@@ -121,30 +133,40 @@ func TestMemoryStaysFlatWithOTLP(t *testing.T) {
 		}
 		return otlpForms[0].body(of)
 	}
-	long := exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop", "k8s.pod.name", "ghost", "a", strings.Repeat("x", 2000))
+	long := exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop", "k8s.pod.name", "ghost",
+		"a", strings.Repeat("x", 2000))
 	for _, c := range []struct {
 		name string
 		body []byte
 		code int
 		says string
 	}{
-		{"series that nobody wants", points(export("web-0").gauge("other"), hostile), 200, ""},
-		{"series of a pod that nobody knows", points(export("ghost").gauge("load"), hostile), 200, ""},
+		{"series that no one wants", points(export("web-0").gauge("other"), hostile), 200, ""},
+		{"series of a pod that no one knows", points(export("ghost").gauge("load"), hostile), 200, ""},
 		{"one series more", points(export("web-0").gauge("load"), hostile+1), 413, "more than 100000 series in one request"},
-		{"a long label of many series", points(long.gauge("load"), hostile), 413, "the labels take more than 33554432 bytes once they are written out for each series"},
+		{"a long label of many series", points(long.gauge("load"), hostile), 413,
+			"the labels take more than 33554432 bytes once they are written out for each series"},
 		{"empty resources", bomb(otlpResourceMetrics, nil, large), 200, ""},
 		{"empty scopes", field(otlpResourceMetrics, bomb(otlpScopeMetrics, nil, large)), 200, ""},
-		{"empty metrics", field(otlpResourceMetrics, field(otlpScopeMetrics, bomb(otlpMetrics, nil, large))), 413, "more than 100000 series"},
+		{"empty metrics", field(otlpResourceMetrics, field(otlpScopeMetrics, bomb(otlpMetrics, nil, large))),
+			413, "more than 100000 series"},
 		{"empty data points", metric(otlpGauge, bomb(otlpPoints, nil, large)), 413, "more than 100000 series"},
 		{"empty histograms", metric(otlpHistogram, bomb(otlpPoints, nil, large)), 413, "more than 100000 series"},
 		{"buckets", metric(otlpHistogram, field(otlpPoints, field(6, make([]byte, large)))), 200, "unsupported_type"},
-		{"empty attributes", metric(otlpGauge, field(otlpPoints, bomb(otlpAttributes, nil, large))), 200, "more than 64 labels"},
-		{"empty exemplars", metric(otlpGauge, field(otlpPoints, bomb(otlpExemplars, nil, large))), 200, "a data point has no time"},
+		{"empty attributes", metric(otlpGauge, field(otlpPoints, bomb(otlpAttributes, nil, large))), 200,
+			"more than 64 labels"},
+		{"empty exemplars", metric(otlpGauge, field(otlpPoints, bomb(otlpExemplars, nil, large))),
+			200, "a data point has no time"},
 		{"deep attributes", unexpected(20_000), 200, "a data point of"},
 		{"deep attributes that are decoded", unexpected(5_000), 200, "has a value of"},
-		{"attributes of the resource", field(otlpResourceMetrics, append(field(otlpResource, bomb(otlpResourceAttributes, nil, large)),
-			field(otlpScopeMetrics, field(otlpMetrics, append(field(otlpName, []byte("load")), field(otlpGauge, field(otlpPoints, nil))...)))...)), 200, "a data point has no time"},
-		{"a long name", field(otlpResourceMetrics, field(otlpScopeMetrics, field(otlpMetrics, append(field(otlpName, bytes.Repeat([]byte("a."), large/2)), field(otlpGauge, field(otlpPoints, nil))...)))), 200,
+		{"attributes of the resource",
+			field(otlpResourceMetrics, append(field(otlpResource, bomb(otlpResourceAttributes, nil, large)),
+				field(otlpScopeMetrics, field(otlpMetrics,
+					append(field(otlpName, []byte("load")), field(otlpGauge, field(otlpPoints, nil))...)))...)),
+			200, "a data point has no time"},
+		{"a long name", field(otlpResourceMetrics,
+			field(otlpScopeMetrics, field(otlpMetrics,
+				append(field(otlpName, bytes.Repeat([]byte("a."), large/2)), field(otlpGauge, field(otlpPoints, nil))...)))), 200,
 			"a metric has a name and a unit of 4194304 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -166,8 +188,9 @@ func TestMemoryStaysFlatWithOTLP(t *testing.T) {
 	}
 }
 
-// flat requires that requests leave nothing behind, and take no more than their bodies as sent and decompressed, and their
-// labels where they are desired, with the garbage of having made room for them step by step.
+// flat requires that requests leave nothing behind, and take no more than their bodies as sent and
+// decompressed, and their labels where they are desired, with the garbage of having made room for
+// them step by step.
 func flat(t *testing.T, send func()) {
 	t.Helper()
 	send()
@@ -185,7 +208,8 @@ func TestBodiesInMemoryAreLimited(t *testing.T) {
 	body := everySeries(encodings[0], "load", 10)
 	synctest.Test(t, func(t *testing.T) {
 		others := r.occupy(t, r.options.MaxInFlightBytes-minRoom)
-		assert.Equal(t, http.StatusServiceUnavailable, do(r.handler, post("", body)).Code, "as sent it fits, decompressed it does not")
+		assert.Equal(t, http.StatusServiceUnavailable, do(r.handler, post("", body)).Code,
+			"as sent it fits, decompressed it does not")
 		others.End()
 	})
 	assert.Zero(t, r.count(t, "unselected"))

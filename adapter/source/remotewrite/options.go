@@ -12,7 +12,7 @@ import (
 
 // Options of a Source. The zero value is usable where the address is a loopback one.
 type Options struct {
-	// Address is what Run listens on, such as ":9201".
+	// Address is the address that Run listens on, such as ":9201".
 	Address string
 	// WebConfigFile is a configuration file of Prometheus exporters: TLS, client certificates, basic auth.
 	WebConfigFile string

@@ -99,8 +99,10 @@ type otlpForm struct {
 }
 
 var otlpForms = []otlpForm{
-	{"protobuf", protobufType, pmetricotlp.ExportRequest.MarshalProto, pmetricotlp.ExportResponse.UnmarshalProto, proto.Unmarshal},
-	{"JSON", jsonType, pmetricotlp.ExportRequest.MarshalJSON, pmetricotlp.ExportResponse.UnmarshalJSON, protojson.Unmarshal},
+	{"protobuf", protobufType, pmetricotlp.ExportRequest.MarshalProto,
+		pmetricotlp.ExportResponse.UnmarshalProto, proto.Unmarshal},
+	{"JSON", jsonType, pmetricotlp.ExportRequest.MarshalJSON,
+		pmetricotlp.ExportResponse.UnmarshalJSON, protojson.Unmarshal},
 }
 
 func (f otlpForm) body(e exported) []byte {
@@ -158,9 +160,11 @@ func TestOTLPGivesTheSamplesOfRemoteWrite(t *testing.T) {
 		{"a gauge", gauge(), []pushed{push("load{namespace=shop,pod=web-0}", at(0, 1), at(1, 2))},
 			func() exported { return export("web-0").gauge("load", at(0, 1), at(1, 2)) }, 2},
 		{"a counter that is reset", Config{Metric: "requests_total", Type: source.Counter, PodLabel: "pod"},
-			[]pushed{push("requests_total{namespace=shop,pod=web-0}", since(-9, at(0, 100)), since(-9, at(1, 110)), since(2, at(3, 130)))},
+			[]pushed{push("requests_total{namespace=shop,pod=web-0}", since(-9, at(0, 100)),
+				since(-9, at(1, 110)), since(2, at(3, 130)))},
 			func() exported {
-				return export("web-0").counter("requests", cumulative, since(-9, at(0, 100)), since(-9, at(1, 110)), since(2, at(3, 130)))
+				return export("web-0").counter("requests", cumulative, since(-9, at(0, 100)),
+					since(-9, at(1, 110)), since(2, at(3, 130)))
 			}, 3},
 		{"a target as a whole", whole("queue"), []pushed{push("queue{namespace=shop}", at(0, 7))},
 			func() exported {
@@ -169,7 +173,8 @@ func TestOTLPGivesTheSamplesOfRemoteWrite(t *testing.T) {
 		{"labels", matching(gauge(), "http_route", "/", "k8s_container_name", "app"),
 			[]pushed{push("load{http_route=/,k8s_container_name=app,namespace=shop,pod=web-0}", at(0, 3))},
 			func() exported {
-				return exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop", "k8s.pod.name", "web-0", "k8s.container.name", "app").gauge("load", at(0, 3)).with("http.route", "/")
+				return exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop", "k8s.pod.name", "web-0",
+					"k8s.container.name", "app").gauge("load", at(0, 3)).with("http.route", "/")
 			}, 1},
 	} {
 		for _, f := range otlpForms {
@@ -193,7 +198,8 @@ func TestOTLPGivesTheSamplesOfRemoteWrite(t *testing.T) {
 				assert.NotEmpty(t, got.Samples(instance))
 				assert.Equal(t, want.Samples(instance), got.Samples(instance))
 				assert.Equal(t, c.samples, r.count(t, "taken"))
-				assert.InDelta(t, 1, sourcetest.Gathered(t, r.registry, "foresail_remote_write_request_duration_seconds", "otlp"), 0)
+				assert.InDelta(t, 1, sourcetest.Gathered(t, r.registry,
+					"foresail_remote_write_request_duration_seconds", "otlp"), 0)
 				assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""), "all is given back")
 			})
 		}
@@ -237,8 +243,11 @@ func TestOTLPPartialSuccess(t *testing.T) {
 		result string
 	}{
 		{"an integer", "", point(func(pmetric.NumberDataPoint) {}), 0, "", "taken"},
-		{"nothing recorded", "", point(func(p pmetric.NumberDataPoint) { p.SetFlags(p.Flags().WithNoRecordedValue(true)) }), 0, "", "stale_marker"},
-		{"a stale marker", "", point(func(p pmetric.NumberDataPoint) { p.SetDoubleValue(math.Float64frombits(value.StaleNaN)) }), 0, "", "stale_marker"},
+		{"nothing recorded", "", point(func(p pmetric.NumberDataPoint) { p.SetFlags(p.Flags().WithNoRecordedValue(true)) }),
+			0, "", "stale_marker"},
+		{"a stale marker", "", point(func(p pmetric.NumberDataPoint) {
+			p.SetDoubleValue(math.Float64frombits(value.StaleNaN))
+		}), 0, "", "stale_marker"},
 		{"of no interest", "", func(e exported) exported { return e.gauge("other", at(0, 1)) }, 0, "", "unselected"},
 		{"a sum that goes up and down", "", metric(func(m pmetric.Metric) {
 			m.SetEmptySum().SetAggregationTemporality(cumulative)
@@ -249,7 +258,8 @@ func TestOTLPPartialSuccess(t *testing.T) {
 		{"a sum of no temporality", "load_total", func(e exported) exported {
 			return e.counter("load", pmetric.AggregationTemporalityUnspecified, at(0, 1))
 		}, 1, "a sum of unspecified temporality", "unsupported_type"},
-		{"a delta that nobody wants", "", func(e exported) exported { return e.counter("load", delta, at(0, 1)) }, 0, "", "unselected"},
+		{"a delta that no one wants", "",
+			func(e exported) exported { return e.counter("load", delta, at(0, 1)) }, 0, "", "unselected"},
 		{"a histogram", "", metric(func(m pmetric.Metric) {
 			h := m.SetEmptyHistogram()
 			h.DataPoints().AppendEmpty()
@@ -260,27 +270,49 @@ func TestOTLPPartialSuccess(t *testing.T) {
 			h.DataPoints().AppendEmpty()
 			h.DataPoints().AppendEmpty()
 		}), 2, histogram, "unsupported_type"},
-		{"an exponential histogram", "", metric(func(m pmetric.Metric) { m.SetEmptyExponentialHistogram().DataPoints().AppendEmpty() }), 1, "load is a histogram", "unsupported_type"},
-		{"a summary", "", metric(func(m pmetric.Metric) { m.SetEmptySummary().DataPoints().AppendEmpty() }), 1, "load is a summary", "unsupported_type"},
-		{"a histogram that nobody wants", "other", metric(func(m pmetric.Metric) { m.SetEmptyHistogram().DataPoints().AppendEmpty() }), 0, "", ""},
+		{"an exponential histogram", "",
+			metric(func(m pmetric.Metric) { m.SetEmptyExponentialHistogram().DataPoints().AppendEmpty() }), 1,
+			"load is a histogram", "unsupported_type"},
+		{"a summary", "", metric(func(m pmetric.Metric) { m.SetEmptySummary().DataPoints().AppendEmpty() }), 1,
+			"load is a summary", "unsupported_type"},
+		{"a histogram that no one wants", "other",
+			metric(func(m pmetric.Metric) { m.SetEmptyHistogram().DataPoints().AppendEmpty() }), 0, "", ""},
 		{"a metric without data", "", metric(func(pmetric.Metric) {}), 0, "", ""},
-		{"no value", "", point(func(p pmetric.NumberDataPoint) { pmetric.NewNumberDataPoint().CopyTo(p); p.SetTimestamp(1e6) }), 1, "invalid_labels: 1 samples, such as: load: a data point has no value", "invalid_labels"},
-		{"no time", "", point(func(p pmetric.NumberDataPoint) { p.SetTimestamp(0) }), 1, "load: a data point has no time", "invalid_labels"},
-		{"no name", "", func(e exported) exported { return e.gauge("", at(0, 1)) }, 1, "normalization for metric \"\" resulted in empty name", "invalid_labels"},
-		{"a long name", "", func(e exported) exported { return e.gauge(strings.Repeat("x", 65), at(0, 1)) }, 1, "a metric has a name and a unit of 65 bytes; at most 64 are accepted", "invalid_labels"},
-		{"a long attribute name", "", func(e exported) exported { return e.gauge("load", at(0, 1)).with(strings.Repeat("x", 33), "y") }, 1, "has a name of 33 bytes; at most 32", "invalid_labels"},
-		{"a long value", "", func(e exported) exported { return e.gauge("load", at(0, 1)).with("a", strings.Repeat("y", 65)) }, 1, `label "a" has a value of 65 bytes; at most 64`, "invalid_labels"},
-		{"a nameless attribute", "", func(e exported) exported { return e.gauge("load", at(0, 1)).with("", "x") }, 1, "load: label name is empty", "invalid_labels"},
-		{"not UTF-8", "", func(e exported) exported { return e.gauge("load", at(0, 1)).with("a", "\xff") }, 1, `label "a" is not UTF-8`, "invalid_labels"},
+		{"no value", "", point(func(p pmetric.NumberDataPoint) {
+			pmetric.NewNumberDataPoint().CopyTo(p)
+			p.SetTimestamp(1e6)
+		}), 1, "invalid_labels: 1 samples, such as: load: a data point has no value", "invalid_labels"},
+		{"no time", "", point(func(p pmetric.NumberDataPoint) { p.SetTimestamp(0) }), 1,
+			"load: a data point has no time", "invalid_labels"},
+		{"no name", "", func(e exported) exported { return e.gauge("", at(0, 1)) }, 1,
+			"normalization for metric \"\" resulted in empty name", "invalid_labels"},
+		{"a long name", "", func(e exported) exported { return e.gauge(strings.Repeat("x", 65), at(0, 1)) }, 1,
+			"a metric has a name and a unit of 65 bytes; at most 64 are accepted", "invalid_labels"},
+		{"a long attribute name", "", func(e exported) exported {
+			return e.gauge("load", at(0, 1)).with(strings.Repeat("x", 33), "y")
+		}, 1, "has a name of 33 bytes; at most 32", "invalid_labels"},
+		{"a long value", "", func(e exported) exported {
+			return e.gauge("load", at(0, 1)).with("a", strings.Repeat("y", 65))
+		}, 1, `label "a" has a value of 65 bytes; at most 64`, "invalid_labels"},
+		{"a nameless attribute", "", func(e exported) exported { return e.gauge("load", at(0, 1)).with("", "x") }, 1,
+			"load: label name is empty", "invalid_labels"},
+		{"not UTF-8", "", func(e exported) exported { return e.gauge("load", at(0, 1)).with("a", "\xff") }, 1,
+			`label "a" is not UTF-8`, "invalid_labels"},
 		{"many attributes", "", func(e exported) exported {
-			return e.gauge("load", at(0, 1)).with("a", "", "b", "", "c", "", "d", "", "e", "", "f", "", "g", "", "h", "", "i", "")
+			return e.gauge("load", at(0, 1)).with("a", "", "b", "", "c", "", "d", "", "e", "", "f",
+				"", "g", "", "h", "", "i", "")
 		}, 1, "load has more than 8 labels", "invalid_labels"},
 		{"many labels with those of the resource", "", func(e exported) exported {
 			return e.gauge("load", at(0, 1)).with("a", "", "b", "", "c", "", "d", "")
 		}, 1, "load has more than 8 labels", "invalid_labels"},
-		{"a long data point", "", func(e exported) exported { return e.gauge("load", at(0, 1)).with("a", strings.Repeat("y", 768)) }, 1, "load has a data point of", "invalid_labels"},
-		{"two series of a pod", "", func(e exported) exported { return e.gauge("load", at(0, 2)).gauge("load", at(0, 3)).with("a", "b") }, 1, `duplicate_series: 1 samples, such as: load of pod web-0`, "duplicate_series"},
-		{"ahead", "", func(e exported) exported { return e.gauge("load", at(11, 2)) }, 1, "from_future: 1 samples, such as: load of pod web-0: a sample is dated 2027-01-15T08:00:11Z", "from_future"},
+		{"a long data point", "", func(e exported) exported {
+			return e.gauge("load", at(0, 1)).with("a", strings.Repeat("y", 768))
+		}, 1, "load has a data point of", "invalid_labels"},
+		{"two series of a pod", "", func(e exported) exported {
+			return e.gauge("load", at(0, 2)).gauge("load", at(0, 3)).with("a", "b")
+		}, 1, `duplicate_series: 1 samples, such as: load of pod web-0`, "duplicate_series"},
+		{"ahead", "", func(e exported) exported { return e.gauge("load", at(11, 2)) }, 1,
+			"from_future: 1 samples, such as: load of pod web-0: a sample is dated 2027-01-15T08:00:11Z", "from_future"},
 	} {
 		for _, f := range otlpForms {
 			if f.name == "JSON" && (c.name == "not UTF-8" || c.name == "a stale marker") {
@@ -353,21 +385,27 @@ func TestOTLPLabels(t *testing.T) {
 	}{
 		{"of the resource", []string{"k8s.pod.name", "web-0", "k8s.namespace.name", "shop"}, nil,
 			`load{k8s_namespace_name="shop", k8s_pod_name="web-0", namespace="shop", otel_scope_name="meter", pod="web-0"}`},
-		{"of the data point, which win", []string{"k8s.pod.name", "web-0", "region", "eu"}, []string{"region", "us", "k8s.pod.name", "web-2"},
+		{"of the data point, which win", []string{"k8s.pod.name", "web-0", "region", "eu"},
+			[]string{"region", "us", "k8s.pod.name", "web-2"},
 			`load{k8s_pod_name="web-2", otel_scope_name="meter", pod="web-0", region="us"}`},
-		{"a pod and a namespace that a data point claims", []string{"k8s.pod.name", "web-0", "k8s.namespace.name", "shop"}, []string{"pod", "web-1", "namespace", "bank"},
+		{"a pod and a namespace that a data point claims", []string{"k8s.pod.name", "web-0", "k8s.namespace.name", "shop"},
+			[]string{"pod", "web-1", "namespace", "bank"},
 			`load{k8s_namespace_name="shop", k8s_pod_name="web-0", namespace="shop", otel_scope_name="meter", pod="web-0"}`},
 		{"pod and namespace of the resource itself", []string{"k8s.pod.name", "web-0", "pod", "web-1"}, nil,
 			`load{k8s_pod_name="web-0", otel_scope_name="meter", pod="web-0"}`},
 		{"other attributes that name them", []string{"pod", "web-1", "namespace", "shop"}, nil,
 			`load{namespace="shop", otel_scope_name="meter", pod="web-1"}`},
-		{"a pod and a namespace where the resource has none", []string{"region", "eu"}, []string{"pod", "web-1", "namespace", "bank", "job", "x"},
+		{"a pod and a namespace where the resource has none", []string{"region", "eu"},
+			[]string{"pod", "web-1", "namespace", "bank", "job", "x"},
 			`load{job="x", otel_scope_name="meter", region="eu"}`},
-		{"job and instance", []string{"service.name", "checkout", "service.namespace", "shop", "service.instance.id", "1"}, []string{"job", "x"},
+		{"job and instance", []string{"service.name", "checkout", "service.namespace", "shop", "service.instance.id", "1"},
+			[]string{"job", "x"},
 			`load{instance="1", job="shop/checkout", otel_scope_name="meter", service_instance_id="1", service_name="checkout", service_namespace="shop"}`},
 		{"names that become one", nil, []string{"a.b", "1", "a-b", "2"}, `load{a_b="2;1", otel_scope_name="meter"}`},
-		{"names that labels cannot have", nil, []string{"1st", "1", "_x", "2", "__name__", "other"}, `load{key_1st="1", key_x="2", otel_scope_name="meter"}`},
-		{"what is too long of a resource", []string{"process.command_line", long, long, "1", "", "2"}, nil, `load{otel_scope_name="meter"}`},
+		{"names that labels cannot have", nil, []string{"1st", "1", "_x", "2", "__name__", "other"},
+			`load{key_1st="1", key_x="2", otel_scope_name="meter"}`},
+		{"what is too long of a resource", []string{"process.command_line", long, long, "1", "", "2"}, nil,
+			`load{otel_scope_name="meter"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := exported{metrics: pmetric.NewMetrics()}.and(c.resource...).gauge("load", at(0, 1)).with(c.attributes...)
@@ -389,14 +427,17 @@ func TestDataPointsDoNotNameTheirPod(t *testing.T) {
 			c := gauge()
 			c.PodLabel = label
 			r.Set(key("m"), c, newFleet("shop", "web-0"), sink)
-			claims := exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop").gauge("load", at(0, 1)).with(label, "web-0")
+			claims := exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop").gauge("load",
+				at(0, 1)).with(label, "web-0")
 			form.partial(t, do(r.handler, form.post(form.body(claims))))
-			unowned := exported{metrics: pmetric.NewMetrics()}.and("region", "eu").gauge("load", at(0, 1)).with(label, "web-0", "namespace", "shop")
+			unowned := exported{metrics: pmetric.NewMetrics()}.and("region", "eu").gauge("load", at(0, 1)).with(label,
+				"web-0", "namespace", "shop")
 			form.partial(t, do(r.handler, form.post(form.body(unowned))))
 			assert.Empty(t, sink.Values("uid-web-0"), label)
 			assert.Equal(t, 1, r.count(t, "no_pod_label"), label)
 			assert.Equal(t, 1, r.count(t, "no_namespace_label"), label)
-			named := exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop", label, "web-0").gauge("load", at(0, 1))
+			named := exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop", label,
+				"web-0").gauge("load", at(0, 1))
 			form.partial(t, do(r.handler, form.post(form.body(named))))
 			assert.Equal(t, []float64{1}, sink.Values("uid-web-0"), label)
 		}
@@ -457,13 +498,16 @@ func TestTheKindOfTheSenderDecides(t *testing.T) {
 		want   []float64
 		says   string
 	}{
-		{"a monotonic sum as a counter", "load_total", source.Counter, func(e exported) { e.counter("load", cumulative, at(0, 1), at(1, 3)) }, []float64{2}, ""},
-		{"a monotonic sum as a gauge", "load_total", source.Gauge, func(e exported) { e.counter("load", cumulative, at(0, 1), at(1, 3)) }, nil,
+		{"a monotonic sum as a counter", "load_total", source.Counter,
+			func(e exported) { e.counter("load", cumulative, at(0, 1), at(1, 3)) }, []float64{2}, ""},
+		{"a monotonic sum as a gauge", "load_total", source.Gauge,
+			func(e exported) { e.counter("load", cumulative, at(0, 1), at(1, 3)) }, nil,
 			"load_total is a counter by its sender: source.remoteWrite.type must be Counter"},
 		{"an UpDownCounter as a gauge", "load", source.Gauge, upDown, []float64{1, 3}, ""},
 		{"an UpDownCounter as a counter", "load", source.Counter, upDown, nil,
 			"load is a gauge by its sender: source.remoteWrite.type must be Gauge"},
-		{"a gauge as a counter", "load", source.Counter, func(e exported) { e.gauge("load", at(0, 1), at(1, 3)) }, nil, "type must be Gauge"},
+		{"a gauge as a counter", "load", source.Counter,
+			func(e exported) { e.gauge("load", at(0, 1), at(1, 3)) }, nil, "type must be Gauge"},
 	} {
 		for _, form := range otlpForms {
 			t.Run(test.name+" "+form.name, func(t *testing.T) {

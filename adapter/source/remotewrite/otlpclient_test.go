@@ -27,12 +27,14 @@ import (
 
 // exporting returns a provider of instruments in the pod web-0, whose readings are pushed when they are flushed.
 func exporting(t *testing.T, url string, options ...otlpmetrichttp.Option) *sdk.MeterProvider {
-	options = append(options, otlpmetrichttp.WithEndpointURL(url+otlpPath), otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{}))
+	options = append(options, otlpmetrichttp.WithEndpointURL(url+otlpPath),
+		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{}))
 	exporter, err := otlpmetrichttp.New(t.Context(), options...)
 	require.NoError(t, err)
 	provider := sdk.NewMeterProvider(
 		sdk.WithReader(sdk.NewPeriodicReader(exporter, sdk.WithInterval(time.Hour))),
-		sdk.WithResource(resource.NewSchemaless(attribute.String("k8s.namespace.name", "shop"), attribute.String("k8s.pod.name", "web-0"))))
+		sdk.WithResource(resource.NewSchemaless(attribute.String("k8s.namespace.name", "shop"),
+			attribute.String("k8s.pod.name", "web-0"))))
 	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) }) // it pushes once more, to a server that may be gone
 	return provider
 }
@@ -47,7 +49,8 @@ func TestOpenTelemetrySDK(t *testing.T) {
 		"gzip":  {otlpmetrichttp.WithCompression(otlpmetrichttp.GzipCompression)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, sink, rates, raw := newReceiver(onTheClock), sourcetest.NewRecorder(), sourcetest.NewRecorder(), sourcetest.NewRecorder()
+			r, sink, rates, raw := newReceiver(onTheClock), sourcetest.NewRecorder(),
+				sourcetest.NewRecorder(), sourcetest.NewRecorder()
 			pod := instance("shop", "web-0")
 			pod.Start = time.Now().Add(-time.Minute)
 			fleet := sourcetest.NewFleet(pod)
@@ -88,14 +91,19 @@ func TestOpenTelemetrySDK(t *testing.T) {
 func TestOpenTelemetrySDKReportsWhatIsRejected(t *testing.T) {
 	unknown := error(nil)
 	r := newReceiver(onTheClock, func(o *Options) { o.Ready = func() error { return unknown } })
-	r.Set(key("m"), Config{Metric: "requests_total", Type: source.Counter, PodLabel: "pod"}, newFleet("shop", "web-0"), sourcetest.NewRecorder())
+	r.Set(key("m"), Config{Metric: "requests_total", Type: source.Counter, PodLabel: "pod"},
+		newFleet("shop", "web-0"), sourcetest.NewRecorder())
 	server := httptest.NewServer(r.handler)
 	defer server.Close()
-	provider := exporting(t, server.URL, otlpmetrichttp.WithTemporalitySelector(func(sdk.InstrumentKind) metricdata.Temporality { return metricdata.DeltaTemporality }))
+	provider := exporting(t, server.URL,
+		otlpmetrichttp.WithTemporalitySelector(func(sdk.InstrumentKind) metricdata.Temporality {
+			return metricdata.DeltaTemporality
+		}))
 	counter, err := provider.Meter("app").Int64Counter("requests")
 	require.NoError(t, err)
 	counter.Add(t.Context(), 5)
-	assert.ErrorContains(t, provider.ForceFlush(t.Context()), "requests_total is a sum of delta temporality, which must be cumulative")
+	assert.ErrorContains(t, provider.ForceFlush(t.Context()),
+		"requests_total is a sum of delta temporality, which must be cumulative")
 	counter.Add(t.Context(), 5)
 	unknown = errors.New("not listed")
 	assert.ErrorContains(t, provider.ForceFlush(t.Context()), "retry-able request failure: body: ")
@@ -133,7 +141,8 @@ func webConfigOf(t *testing.T, a *servertlstest.Authority, names ...string) stri
 	t.Helper()
 	certificate, key := a.Issue(t, servertlstest.Leaf(x509.ExtKeyUsageServerAuth, "foresail"))
 	text := fmt.Sprintf("tls_server_config:\n  cert_file: %s\n  key_file: %s\n  client_ca_file: %s\n"+
-		"  client_auth_type: RequireAndVerifyClientCert\n", file(t, string(certificate)), file(t, string(key)), file(t, string(a.PEM)))
+		"  client_auth_type: RequireAndVerifyClientCert\n", file(t, string(certificate)),
+		file(t, string(key)), file(t, string(a.PEM)))
 	if len(names) > 0 {
 		text += fmt.Sprintf("  client_allowed_sans: [%s]\n", strings.Join(names, ", "))
 	}

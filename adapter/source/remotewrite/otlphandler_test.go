@@ -39,18 +39,24 @@ func TestOTLPAnswers(t *testing.T) {
 			{"not compressed, it says", valid, header("Content-Encoding", "identity"), 200, ""},
 			{"with a character set", valid, header("Content-Type", f.contentType+"; charset=utf-8"), 200, ""},
 			{"not compressed", valid, zip, 400, "the body is not in gzip's format"},
-			{"compressed and cut short", zipped(valid)[:len(zipped(valid))-3], zip, 400, "the body is not in gzip's format: unexpected EOF"},
-			{"snappy", valid, header("Content-Encoding", "snappy"), 415, `Content-Encoding: "snappy": must be gzip, or left out`},
+			{"compressed and cut short", zipped(valid)[:len(zipped(valid))-3], zip, 400,
+				"the body is not in gzip's format: unexpected EOF"},
+			{"snappy", valid, header("Content-Encoding", "snappy"), 415,
+				`Content-Encoding: "snappy": must be gzip, or left out`},
 			{"not a message", []byte("load 1\n"), nil, 400, "the body is not the message that the Content-Type names"},
 			{"cut short", valid[:len(valid)-3], nil, 400, "the body is not the message that the Content-Type names"},
 			{"GET", nil, func(r *http.Request) { r.Method = http.MethodGet }, 405, ""},
 			{"another signal", valid, func(r *http.Request) { r.URL.Path = "/v1/traces" }, 404, ""},
 			{"large", make([]byte, 1001), nil, 413, "the body is larger than 1000 bytes as sent"},
-			{"large, without saying so", make([]byte, 1001), func(r *http.Request) { r.ContentLength = -1 }, 413, "larger than 1000 bytes as sent"},
-			{"as large as it may be once decompressed", zipped(make([]byte, 20_000)), zip, map[string]int{"protobuf": 400, "JSON": 413}[f.name], map[string]string{"JSON": "larger than 20000 bytes once decoded"}[f.name]},
+			{"large, without saying so", make([]byte, 1001), func(r *http.Request) { r.ContentLength = -1 }, 413,
+				"larger than 1000 bytes as sent"},
+			{"as large as it may be once decompressed", zipped(make([]byte, 20_000)), zip,
+				map[string]int{"protobuf": 400, "JSON": 413}[f.name],
+				map[string]string{"JSON": "larger than 20000 bytes once decoded"}[f.name]},
 			{"large once decompressed", zipped(make([]byte, 20_001)), zip, 413, "larger than 20000 bytes once decompressed"},
 			{"a bomb", zipped(make([]byte, 900_000)), zip, 413, "larger than 20000 bytes once decompressed"},
-			{"many data points", zipped(f.body(export("web-0").gauge("other", samples...))), zip, 413, "more than 20 series in one request"},
+			{"many data points", zipped(f.body(export("web-0").gauge("other", samples...))), zip, 413,
+				"more than 20 series in one request"},
 			{"many metrics", zipped(f.body(manyMetrics(21))), zip, 413, "more than 20 series in one request"},
 		} {
 			t.Run(c.name+"/"+f.name, func(t *testing.T) {
@@ -183,7 +189,8 @@ func TestOTLPIsRejectedWhenUsersAreRemoved(t *testing.T) {
 func TestOTLPBombsInJSON(t *testing.T) {
 	r := newReceiver()
 	f := otlpForms[1]
-	deep := `{"resourceMetrics":[{"resource":{"attributes":[{"key":"a","value":` + strings.Repeat(`{"arrayValue":{"values":[`, 1_000_000)
+	deep := `{"resourceMetrics":[{"resource":{"attributes":[{"key":"a","value":` +
+		strings.Repeat(`{"arrayValue":{"values":[`, 1_000_000)
 	w := do(r.handler, gzipped(f, deep))
 	assert.Equal(t, http.StatusBadRequest, w.Code)
 	assert.Contains(t, f.failure(t, w), "it is nested more than 100 deep")

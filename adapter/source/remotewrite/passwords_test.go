@@ -31,7 +31,8 @@ func (c *checking) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	admitted(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
 }
 
-// Wrong passwords, each another one, cost little and keep out no other sender, whether it has been let in before or not.
+// Wrong passwords, each another one, cost little and keep out no other sender, whether it has been
+// let in before or not.
 func TestWrongPasswordsKeepOutNoOtherSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -46,20 +46,29 @@ func TestAnonymousWritesNeedAnOption(t *testing.T) {
 		{"loopback", Options{Address: "127.0.0.1:9201"}, ""},
 		{"loopback, version 6", Options{Address: "[::1]:9201"}, ""},
 		{"localhost", Options{Address: "localhost:9201"}, ""},
-		{"everywhere", Options{Address: ":9201"}, `Address: ":9201": must be a loopback address, unless senders are authenticated (BearerTokenFile, `},
-		{"an address of the machine", Options{Address: "10.0.0.1:9201"}, "nobody needs to be (AllowAnonymous): anybody who can reach it could write"},
-		{"a name", Options{Address: "foresail:9201"}, "in WebConfigFile basic_auth_users, or client certificates with client_allowed_sans)"},
+		{"everywhere", Options{Address: ":9201"},
+			`Address: ":9201": must be a loopback address, unless senders are authenticated (BearerTokenFile, `},
+		{"an address of the machine", Options{Address: "10.0.0.1:9201"},
+			"anonymous clients are allowed (AllowAnonymous): anybody who can reach it could write"},
+		{"a name", Options{Address: "foresail:9201"},
+			"in WebConfigFile basic_auth_users, or client certificates with client_allowed_sans)"},
 		{"everywhere, as told", Options{Address: ":9201", AllowAnonymous: true}, ""},
 		{"a token", Options{Address: ":9201", BearerTokenFile: token}, ""},
 		{"users", Options{Address: ":9201", WebConfigFile: people}, ""},
-		{"a configuration without users", Options{Address: ":9201", WebConfigFile: none}, "anybody who can reach it could write"},
+		{"a configuration without users", Options{Address: ":9201", WebConfigFile: none},
+			"anybody who can reach it could write"},
 		{"client certificates", Options{Address: ":9201", WebConfigFile: webConfigOf(t, ours, "collector")}, ""},
 		{"client certificates of any name", Options{Address: ":9201", WebConfigFile: webConfigOf(t, ours)}, "could write"},
-		{"users and a token", Options{Address: ":9201", WebConfigFile: people, BearerTokenFile: token}, "must be empty where WebConfigFile has basic_auth_users"},
-		{"a token file that is not there", Options{Address: ":9201", BearerTokenFile: "nowhere"}, `BearerTokenFile: "nowhere": must be a file that holds a token: open nowhere`},
-		{"an empty token file", Options{Address: ":9201", BearerTokenFile: file(t, " \n")}, "must be a file that holds a token: it is empty"},
-		{"a configuration that is not there", Options{Address: ":9201", WebConfigFile: "nowhere"}, `WebConfigFile: "nowhere": must be a web configuration`},
-		{"a configuration that is none", Options{Address: ":9201", WebConfigFile: file(t, "users: []\n")}, "must be a web configuration"},
+		{"users and a token", Options{Address: ":9201", WebConfigFile: people, BearerTokenFile: token},
+			"must be empty where WebConfigFile has basic_auth_users"},
+		{"a token file that is not there", Options{Address: ":9201", BearerTokenFile: "nowhere"},
+			`BearerTokenFile: "nowhere": must be a file that holds a token: open nowhere`},
+		{"an empty token file", Options{Address: ":9201", BearerTokenFile: file(t, " \n")},
+			"must be a file that holds a token: it is empty"},
+		{"a configuration that is not there", Options{Address: ":9201", WebConfigFile: "nowhere"},
+			`WebConfigFile: "nowhere": must be a web configuration`},
+		{"a configuration that is none", Options{Address: ":9201", WebConfigFile: file(t, "users: []\n")},
+			"must be a web configuration"},
 		{"no address", Options{}, `Address: "": must be a host and a port, such as :9201`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -101,7 +110,7 @@ func TestTokenFileMayBeReplaced(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	r.at(2)
 	assert.Equal(t, http.StatusServiceUnavailable, try("Bearer second"))
-	assert.Equal(t, http.StatusServiceUnavailable, try("Bearer "), "nobody knows an empty token")
+	assert.Equal(t, http.StatusServiceUnavailable, try("Bearer "), "no one knows an empty token")
 	require.NoError(t, os.Remove(path))
 	r.at(3)
 	assert.Equal(t, http.StatusServiceUnavailable, try("Bearer "))
@@ -150,9 +159,11 @@ func TestServing(t *testing.T) {
 	url := serving(t, r.Source)
 	body := requestsOf(encodings[1], []string{"load{namespace=shop,pod=web-0}"})[0]
 	assert.Equal(t, http.StatusUnauthorized, send(t, url, encodings[1].contentType, body, nil))
-	assert.Equal(t, http.StatusUnauthorized, send(t, url, encodings[1].contentType, body, func(r *http.Request) { r.SetBasicAuth("agent", "wrong") }))
+	assert.Equal(t, http.StatusUnauthorized,
+		send(t, url, encodings[1].contentType, body, func(r *http.Request) { r.SetBasicAuth("agent", "wrong") }))
 	assert.Empty(t, sink.Samples("uid-web-0"))
-	assert.Equal(t, http.StatusNoContent, send(t, url, encodings[1].contentType, body, func(r *http.Request) { r.SetBasicAuth("agent", "secret") }))
+	assert.Equal(t, http.StatusNoContent,
+		send(t, url, encodings[1].contentType, body, func(r *http.Request) { r.SetBasicAuth("agent", "secret") }))
 	assert.Equal(t, []float64{0}, sink.Values("uid-web-0"))
 }
 
@@ -160,7 +171,8 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	assert.NoError(t, New(Options{Address: "127.0.0.1:0"}).Run(ctx))
-	assert.ErrorContains(t, New(Options{Address: "127.0.0.1:99999"}).Run(t.Context()), `Address: "127.0.0.1:99999": must be one to listen on`)
+	assert.ErrorContains(t, New(Options{Address: "127.0.0.1:99999"}).Run(t.Context()),
+		`Address: "127.0.0.1:99999": must be one to listen on`)
 }
 
 // BenchmarkAccess measures the cost of admitting a request, over a connection that is kept.
@@ -171,8 +183,10 @@ func BenchmarkAccess(b *testing.B) {
 		change  func(*http.Request)
 	}{
 		{"anonymous", Options{}, nil},
-		{"bearer", Options{BearerTokenFile: file(b, "secret")}, func(r *http.Request) { r.Header.Set("Authorization", "Bearer secret") }},
-		{"basic", Options{WebConfigFile: users(b, bcrypt.DefaultCost)}, func(r *http.Request) { r.SetBasicAuth("agent", "secret") }},
+		{"bearer", Options{BearerTokenFile: file(b, "secret")},
+			func(r *http.Request) { r.Header.Set("Authorization", "Bearer secret") }},
+		{"basic", Options{WebConfigFile: users(b, bcrypt.DefaultCost)},
+			func(r *http.Request) { r.SetBasicAuth("agent", "secret") }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			url := serving(b, New(c.options))

@@ -47,7 +47,8 @@ func TestSlowBodiesHoldUpNoOtherSender(t *testing.T) {
 			if sent == 1 {
 				full = 40 * minRoom
 			}
-			require.Eventually(t, func() bool { return r.ingester.bodies.budget.InUse() >= full }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return r.ingester.bodies.budget.InUse() >= full },
+				20*time.Second, time.Millisecond)
 			for i := range 5 {
 				request := encodings[0].request(push("load{namespace=shop,pod=web-0}", at(float64(i%5), 1)))
 				request.RemoteAddr = "10.0.0.1:1"
@@ -64,7 +65,8 @@ func TestSlowBodiesHoldUpNoOtherSender(t *testing.T) {
 func TestPodLabelsOfOthersCostNothing(t *testing.T) {
 	r := newReceiver()
 	r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sourcetest.NewRecorder())
-	l := decode.Labels{{Name: decode.MetricName, Value: "load"}, {Name: "namespace", Value: "shop"}, {Name: "pod", Value: "web-0"}}
+	l := decode.Labels{{Name: decode.MetricName, Value: "load"}, {Name: "namespace", Value: "shop"},
+		{Name: "pod", Value: "web-0"}}
 	cost := func() time.Duration {
 		least := time.Hour
 		for range 20 {

@@ -63,7 +63,8 @@ type reading struct {
 	identity []byte // of its series
 }
 
-func newSubscription(x *index[*member], key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) *subscription {
+func newSubscription(x *index[*member], key types.NamespacedName, c Config, fleet Fleet,
+	sink source.Sink) *subscription {
 	c.MatchLabels = maps.Clone(c.MatchLabels)
 	return &subscription{
 		index: x, key: key, config: c, fleet: fleet, sink: sink,
@@ -327,7 +328,7 @@ func (u *subscription) silenceError(quiet time.Duration) error {
 	add(&t.withoutPod, fmt.Sprintf("series arrived without the label %s", u.config.PodLabel))
 	add(&t.unknownPod, "series arrived for other pods")
 	if unlabelled {
-		fmt.Fprintf(&b, "; series arrived without the label %s, and are nobody's", label)
+		fmt.Fprintf(&b, "; series arrived without the label %s, and belong to no pod", label)
 	}
 	if unlabelled || t.withoutPod.get() != "" {
 		b.WriteString("; OTLP takes the namespace and the pod from the resource alone, " +

@@ -49,7 +49,8 @@ func TestPodsOfOneNameInSeveralNamespaces(t *testing.T) {
 	r.Set(key("m"), gauge(), newFleet("shop", "web-0"), shop)
 	r.Set(types.NamespacedName{Namespace: "bank", Name: "m"}, gauge(), newFleet("bank", "web-0", "web-1"), bank)
 
-	w := r.push(encodings[1], push("load{namespace=shop,pod=web-0}", at(0, 1)), push("load{namespace=bank,pod=web-0}", at(0, 2)), push("load{namespace=shop,pod=web-1}", at(0, 3)))
+	w := r.push(encodings[1], push("load{namespace=shop,pod=web-0}", at(0, 1)),
+		push("load{namespace=bank,pod=web-0}", at(0, 2)), push("load{namespace=shop,pod=web-1}", at(0, 3)))
 	assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
 	assert.Equal(t, []float64{1}, shop.Values("uid-web-0"))
 	assert.Equal(t, []float64{2}, bank.Values("uid-web-0"))
@@ -57,8 +58,9 @@ func TestPodsOfOneNameInSeveralNamespaces(t *testing.T) {
 	assert.Equal(t, 1, r.count(t, "unknown_pod"))
 }
 
-// A stranger's pod of the same name, whose series have no namespace, neither counts nor has the samples of others rejected,
-// and a tenant that watches a pod of a name that no other namespace has gets nothing of it.
+// A stranger's pod of the same name, whose series have no namespace, neither counts nor has the
+// samples of others rejected, and a tenant that watches a pod of a name that no other namespace has
+// gets nothing of it.
 func TestSeriesWithoutANamespaceAreNobodys(t *testing.T) {
 	for _, e := range encodings {
 		t.Run(e.name, func(t *testing.T) {
@@ -68,7 +70,8 @@ func TestSeriesWithoutANamespaceAreNobodys(t *testing.T) {
 			r.Set(types.NamespacedName{Namespace: "spy", Name: "m"}, gauge(), newFleet("spy", "web-1"), spy)
 			r.at(1000)
 			for s := range 5 {
-				w := r.push(e, push("load{pod=web-0}", at(float64(s), 100)), push("load{namespace=shop,pod=web-0}", at(float64(s), 1)),
+				w := r.push(e, push("load{pod=web-0}", at(float64(s), 100)),
+					push("load{namespace=shop,pod=web-0}", at(float64(s), 1)),
 					push("load{namespace=stranger,pod=web-0}", at(float64(s), 100)), push("load{pod=web-1}", at(float64(s), 100)))
 				assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
 			}
@@ -88,7 +91,8 @@ func TestTheOperatorSaysWhoseSeriesAreWhose(t *testing.T) {
 	shop, bank := sourcetest.NewRecorder(), sourcetest.NewRecorder()
 	r.Set(key("m"), gauge(), newFleet("shop", "web-0", "web-1"), shop)
 	r.Set(types.NamespacedName{Namespace: "bank", Name: "m"}, gauge(), newFleet("bank", "web-0"), bank)
-	w := r.push(encodings[0], push("load{namespace=bank,pod=web-0}", at(0, 1)), push("load{k8s_namespace_name=bank,namespace=shop,pod=web-0}", at(0, 2)),
+	w := r.push(encodings[0], push("load{namespace=bank,pod=web-0}", at(0, 1)),
+		push("load{k8s_namespace_name=bank,namespace=shop,pod=web-0}", at(0, 2)),
 		push("load{k8s_namespace_name=shop,pod=web-1}", at(0, 3)))
 	assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
 	assert.Equal(t, []float64{1}, shop.Values("uid-web-0"))
@@ -104,7 +108,8 @@ func TestSeveralSubscriptionsOfOnePodKnowItByDifferentLabels(t *testing.T) {
 	fleet := newFleet("shop", "web-0")
 	r.Set(key("one"), gauge(), fleet, one)
 	r.Set(key("other"), byName, fleet, other)
-	r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1)), push("load{namespace=shop,pod_name=web-0}", at(0, 2)))
+	r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1)),
+		push("load{namespace=shop,pod_name=web-0}", at(0, 2)))
 	assert.Equal(t, []float64{1}, one.Values("uid-web-0"))
 	assert.Equal(t, []float64{2}, other.Values("uid-web-0"))
 	w := r.push(encodings[0], push("load{namespace=shop,pod=web-0,pod_name=web-0}", at(1, 3)))
@@ -118,12 +123,18 @@ func TestReportsWhichSeriesArrivedInstead(t *testing.T) {
 		says   string
 	}{
 		{"nothing", "", `no sample of load{kind="queue", namespace="shop", pod=<the pod>} has been pushed for a pod of the target for 30s`},
-		{"other labels", "load{kind=other,namespace=shop,pod=web-0}", `; series of its pods arrived with other labels, such as load{kind="other", namespace="shop", pod="web-0"}`},
-		{"no pod", "load{instance=10.0.0.1,namespace=shop}", `; series arrived without the label pod, such as load{instance="10.0.0.1", namespace="shop"}`},
-		{"other pods", "load{namespace=shop,pod=db-0}", `; series arrived for other pods, such as load{namespace="shop", pod="db-0"}`},
-		{"another namespace", "load{kind=queue,namespace=bank,pod=web-0,secret=customer-4711}", `for a pod of the target for 30s`},
-		{"no pod of another namespace", "load{kind=queue,namespace=bank,secret=customer-4711}", `for a pod of the target for 30s`},
-		{"no namespace", "load{kind=queue,pod=web-0,secret=customer-4711}", `; series arrived without the label namespace, and are nobody's`},
+		{"other labels", "load{kind=other,namespace=shop,pod=web-0}",
+			`; series of its pods arrived with other labels, such as load{kind="other", namespace="shop", pod="web-0"}`},
+		{"no pod", "load{instance=10.0.0.1,namespace=shop}",
+			`; series arrived without the label pod, such as load{instance="10.0.0.1", namespace="shop"}`},
+		{"other pods", "load{namespace=shop,pod=db-0}",
+			`; series arrived for other pods, such as load{namespace="shop", pod="db-0"}`},
+		{"another namespace", "load{kind=queue,namespace=bank,pod=web-0,secret=customer-4711}",
+			`for a pod of the target for 30s`},
+		{"no pod of another namespace", "load{kind=queue,namespace=bank,secret=customer-4711}",
+			`for a pod of the target for 30s`},
+		{"no namespace", "load{kind=queue,pod=web-0,secret=customer-4711}",
+			`; series arrived without the label namespace, and belong to no pod`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -154,7 +165,8 @@ func TestReportsWhichSeriesArrivedInstead(t *testing.T) {
 					assert.Regexp(t, `for 30s$`, sink.SourceErrors()[0])
 				}
 
-				do(s.handler(), encodings[0].request(push("load{kind=queue,namespace=shop,pod=web-0}", decode.Sample{T: time.Now().UnixMilli(), V: 1})))
+				do(s.handler(), encodings[0].request(push("load{kind=queue,namespace=shop,pod=web-0}",
+					decode.Sample{T: time.Now().UnixMilli(), V: 1})))
 				assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 				assert.Empty(t, sink.SourceErrors()[len(sink.SourceErrors())-1], "there is none any more")
 				n := len(sink.SourceErrors())
@@ -216,7 +228,8 @@ func TestRequestsWhileSubscriptionsComeAndGo(t *testing.T) {
 func TestTargetAsAWholeNeedsNoPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReceiver()
-		c := Config{Metric: "queue_length", Type: source.Gauge, Whole: true, MatchLabels: map[string]string{"queue": "orders"}}
+		c := Config{Metric: "queue_length", Type: source.Gauge, Whole: true,
+			MatchLabels: map[string]string{"queue": "orders"}}
 		sink, other, pods := sourcetest.NewRecorder(), sourcetest.NewRecorder(), sourcetest.NewRecorder()
 		fleet := newFleet("shop")
 		r.Set(key("m"), c, fleet, sink)
@@ -225,7 +238,8 @@ func TestTargetAsAWholeNeedsNoPod(t *testing.T) {
 		perPod.Metric = c.Metric
 		r.Set(key("pods"), perPod, newFleet("shop", "web-0"), pods)
 
-		w := r.push(encodings[1], push("queue_length{namespace=shop,queue=orders}", at(0, 12)), push("queue_length{namespace=shop,queue=mail}", at(0, 99)))
+		w := r.push(encodings[1], push("queue_length{namespace=shop,queue=orders}", at(0, 12)),
+			push("queue_length{namespace=shop,queue=mail}", at(0, 99)))
 		assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
 		assert.Equal(t, []float64{12}, sink.Values(source.WholeTarget))
 		assert.Empty(t, other.Values(source.WholeTarget), "it is of another namespace")
@@ -254,5 +268,6 @@ func TestSilenceOfTheWholeTargetIsReported(t *testing.T) {
 	r.push(encodings[0], push("queue_length{namespace=shop,queue=mail}", at(100, 1)))
 	r.at(131)
 	r.reportSilence(false)
-	assert.Contains(t, sink.LastSourceError(), `no sample of queue_length{queue="orders", namespace="shop"} has been pushed for 31s; series arrived with other labels, such as`)
+	assert.Contains(t, sink.LastSourceError(),
+		`no sample of queue_length{queue="orders", namespace="shop"} has been pushed for 31s; series arrived with other labels, such as`)
 }

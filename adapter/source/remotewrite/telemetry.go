@@ -22,10 +22,12 @@ type telemetry struct {
 func newTelemetry(r prometheus.Registerer) *telemetry {
 	factory := promauto.With(r)
 	samples := factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "foresail_remote_write_samples_total", Help: "Samples received by remote write and OTLP, by result; a sample that several PredictedMetrics read counts for each.",
+		Name: "foresail_remote_write_samples_total",
+		Help: "Samples received by remote write and OTLP, by result; a sample that several PredictedMetrics read counts for each.",
 	}, []string{"result"})
 	ignored := factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "foresail_remote_write_ignored_total", Help: "Histograms, exemplars and metadata received by remote write and OTLP, which are not used.",
+		Name: "foresail_remote_write_ignored_total",
+		Help: "Histograms, exemplars and metadata received by remote write and OTLP, which are not used.",
 	}, []string{"kind"})
 	t := &telemetry{
 		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
@@ -36,7 +38,8 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 		}, []string{"version", "code"}),
 		ignored: map[string]prometheus.Counter{},
 		inFlight: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "foresail_remote_write_in_flight_bytes", Help: "Bytes of the bodies of remote-write and OTLP requests in memory, as sent, decompressed and decoded.",
+			Name: "foresail_remote_write_in_flight_bytes",
+			Help: "Bytes of the bodies of remote-write and OTLP requests in memory, as sent, decompressed and decoded.",
 		}),
 	}
 	for r := range results {

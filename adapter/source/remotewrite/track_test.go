@@ -39,7 +39,8 @@ func TestOneSeriesIsReadOfEachPod(t *testing.T) {
 				w := r.push(e, push(seriesB, at(float64(s)+0.5, -1)), push(seriesA, at(float64(s), 1)))
 				assert.Equal(t, http.StatusBadRequest, w.Code)
 				assert.Contains(t, w.Body.String(), `another with job="b" rather than "a"`)
-				assert.Contains(t, sink.Failing("uid-web-0"), `none of which is read: {job="a", namespace="shop", pod="web-0"}, and another with job="b" rather than "a": select one with matchLabels`)
+				assert.Contains(t, sink.Failing("uid-web-0"),
+					`none of which is read: {job="a", namespace="shop", pod="web-0"}, and another with job="b" rather than "a": select one with matchLabels`)
 			}
 			assert.Equal(t, []float64{1}, sink.Values("uid-web-0"), "none is read once both have come")
 
@@ -47,12 +48,14 @@ func TestOneSeriesIsReadOfEachPod(t *testing.T) {
 			assert.Equal(t, http.StatusBadRequest, r.push(e, push(seriesA, at(3, 1))).Code)
 			assert.NotEmpty(t, sink.Failing("uid-web-0"), "it lasts while the other keeps coming")
 			assert.Equal(t, http.StatusBadRequest, r.push(e, push(seriesB, at(33, -1))).Code)
-			assert.Equal(t, http.StatusNoContent, r.push(e, push(seriesB, at(33.001, 2))).Code, "the first has been silent for long")
+			assert.Equal(t, http.StatusNoContent, r.push(e, push(seriesB, at(33.001, 2))).Code,
+				"the first has been silent for long")
 			assert.Equal(t, []float64{1, 2}, sink.Values("uid-web-0"))
 			assert.Empty(t, sink.Failing("uid-web-0"))
 			assert.Equal(t, http.StatusBadRequest, r.push(e, push(seriesA, at(34, -1))).Code)
 			assert.Equal(t, 8, r.count(t, "duplicate_series"))
-			assert.Equal(t, http.StatusNoContent, r.push(e, push(seriesB, at(64.001, 3))).Code, "the other has been silent for long")
+			assert.Equal(t, http.StatusNoContent, r.push(e, push(seriesB, at(64.001, 3))).Code,
+				"the other has been silent for long")
 			assert.Equal(t, []float64{1, 2, 3}, sink.Values("uid-web-0"))
 		})
 	}
@@ -155,7 +158,8 @@ func TestSamplesOutOfOrder(t *testing.T) {
 			assert.Equal(t, http.StatusNoContent, r.push(e, push(seriesA, at(400, 1), at(100, 2), at(399, 3))).Code)
 			w := r.push(e, push(seriesA, at(99.999, 4), at(401, 5)))
 			assert.Equal(t, http.StatusBadRequest, w.Code)
-			assert.Contains(t, w.Body.String(), "too_old: 1 samples, such as: load of pod web-0: 5m0.001s behind the newest sample")
+			assert.Contains(t, w.Body.String(),
+				"too_old: 1 samples, such as: load of pod web-0: 5m0.001s behind the newest sample")
 			assert.Equal(t, []float64{1, 2, 3, 1, 5}, sink.Values("uid-web-0"), "in order of time within a request")
 			assert.Equal(t, 1, r.count(t, "too_old"))
 		})
@@ -179,7 +183,8 @@ func TestCounters(t *testing.T) {
 			rates()
 			r.push(e, push(seriesA, at(3, 160)), push(seriesA, at(1, 110), at(2, 130)))
 			rates(10, 20, 30)
-			assert.Equal(t, http.StatusNoContent, r.push(e, push(seriesA, at(1.5, 120), at(3, 160))).Code, "late, which is nobody's fault")
+			assert.Equal(t, http.StatusNoContent, r.push(e, push(seriesA, at(1.5, 120), at(3, 160))).Code,
+				"late, which is no one's fault")
 			rates(10, 20, 30)
 			assert.Equal(t, 2, r.count(t, "late"))
 			r.push(e, push(seriesA, at(5, 20)))
@@ -324,7 +329,8 @@ func TestSamplesFromTheFutureKeepNoState(t *testing.T) {
 			r.push(encodings[0], push(seriesA, at(-1, 1)))
 			w := r.push(encodings[0], push(seriesA, at(3600, 2)))
 			assert.Equal(t, http.StatusBadRequest, w.Code)
-			assert.Contains(t, sink.Failing("uid-web-0"), "a sample is dated 2027-01-15T09:00:00Z, which is in the future: check the clocks")
+			assert.Contains(t, sink.Failing("uid-web-0"),
+				"a sample is dated 2027-01-15T09:00:00Z, which is in the future: check the clocks")
 			w = r.push(encodings[0], push(seriesA, at(0, 3)))
 			assert.Equal(t, http.StatusNoContent, w.Code)
 			assert.NotEmpty(t, sink.Samples("uid-web-0"))
@@ -357,7 +363,7 @@ func TestStateIsKeptOnlyOfKnownInstances(t *testing.T) {
 	fleet.Set(first, second)
 	r.push(encodings[0], push(seriesB, at(2, 12), at(3, 20), at(4, 30)), push(seriesA, at(2, 4)))
 	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"), "of two series none is read")
-	assert.Equal(t, []float64{10}, sink.Values("uid-web-0/2"), "a new instance is counted, and its series chosen, anew")
+	assert.Equal(t, []float64{10}, sink.Values("uid-web-0/2"), "a new instance is counted, and its series chosen, again")
 	assert.Len(t, u.tracks, 2)
 
 	fleet.Set(second)

@@ -39,7 +39,8 @@ func (c *Config) sample(m *v1beta1.PodMetrics) (pipeline.Sample, error) {
 		case !ok: // the sum of the others would be a part of the load, not the load
 			return pipeline.Sample{}, fmt.Errorf("its container %q has no usage of %s", counted[i].Name, c.Name)
 		case usage.Sign() < 0:
-			return pipeline.Sample{}, fmt.Errorf("its container %q has a usage of %s %s: must be 0 or more", counted[i].Name, usage.String(), c.Name)
+			return pipeline.Sample{},
+				fmt.Errorf("its container %q has a usage of %s %s: must be 0 or more", counted[i].Name, usage.String(), c.Name)
 		}
 		sum += usage.AsApproximateFloat64()
 	}

@@ -19,7 +19,8 @@ import (
 
 // Options of a Source; only Client must be set.
 type Options struct {
-	// Client lists PodMetrics. Its rate limit must allow one list per namespace and interval, the shortest of its PredictedMetrics.
+	// Client lists PodMetrics. Its rate limit must allow one list per namespace and interval, the
+	// shortest of its PredictedMetrics.
 	Client metricsv1beta1.PodMetricsesGetter
 	// Timeout is how long a list may take. 0 = 10 s.
 	Timeout time.Duration
@@ -61,7 +62,8 @@ func Registration() source.Registration {
 type registered struct{ *Source }
 
 // Set implements source.Source.
-func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, fleet *podtracker.TargetPods, sink source.Sink) error {
+func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec,
+	fleet *podtracker.TargetPods, sink source.Sink) error {
 	r.Source.Set(key, configOf(spec.Source.Resource), fleet, sink)
 	return nil
 }

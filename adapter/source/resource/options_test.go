@@ -10,7 +10,8 @@ import (
 )
 
 func TestConfigOfSpec(t *testing.T) {
-	spec := v1alpha1.PredictedMetricSpec{Source: v1alpha1.Source{Resource: &v1alpha1.ResourceSource{Name: v1alpha1.ResourceCPU, Container: "main"}}}
+	spec := v1alpha1.PredictedMetricSpec{Source: v1alpha1.Source{
+		Resource: &v1alpha1.ResourceSource{Name: v1alpha1.ResourceCPU, Container: "main"}}}
 	spec.Default()
 	assert.Equal(t, Config{Name: "cpu", Container: "main", Interval: 15 * time.Second}, configOf(spec.Source.Resource))
 }

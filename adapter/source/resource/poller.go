@@ -111,8 +111,9 @@ func (p *poller) wait(ctx context.Context, failures int) bool {
 	}
 }
 
-// untilNext returns the time until the next list. The times are an interval apart on the clock, so that replicas list at the
-// same time, at a phase of the namespace, so that namespaces are spread over the interval.
+// untilNext returns the time until the next list. The times are an interval apart on the clock, so
+// that replicas list at the same time, at a phase of the namespace, so that namespaces are spread
+// over the interval.
 func (p *poller) untilNext(now time.Time) time.Duration {
 	interval := p.interval()
 	return source.UntilNext(time.Duration(now.UnixNano()), source.Phase(interval, p.namespace), interval)

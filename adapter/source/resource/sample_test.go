@@ -23,16 +23,19 @@ func TestSample(t *testing.T) {
 		want    float64
 		err     string
 	}{
-		"the sum of all":   {Config{Name: "cpu"}, metricsOf("a", at, app, proxy), 1.373456789, ""},
-		"bytes":            {Config{Name: "memory"}, metricsOf("a", at, app, proxy), 120 << 20, ""},
-		"one container":    {Config{Name: "cpu", Container: "proxy"}, metricsOf("a", at, app, proxy), .123456789, ""},
-		"idle":             {Config{Name: "cpu"}, metricsOf("a", at, container("app", "0", "1")), 0, ""},
-		"others' lacks":    {Config{Name: "cpu", Container: "app"}, metricsOf("a", at, app, part), 1.25, ""},
-		"no such one":      {Config{Name: "cpu", Container: "ap"}, metricsOf("a", at, proxy, app), 0, `it has no container "ap", only app, proxy`},
-		"no containers":    {Config{Name: "cpu"}, metricsOf("a", at), 0, "its PodMetrics has no containers"},
-		"a part is no sum": {Config{Name: "cpu"}, metricsOf("a", at, app, part), 0, `its container "part" has no usage of cpu`},
-		"negative":         {Config{Name: "cpu"}, metricsOf("a", at, container("app", "-1", "0")), 0, `its container "app" has a usage of -1 cpu: must be 0 or more`},
-		"no timestamp":     {Config{Name: "cpu"}, metricsOf("a", time.Time{}, app), 0, "its PodMetrics has no timestamp"},
+		"the sum of all": {Config{Name: "cpu"}, metricsOf("a", at, app, proxy), 1.373456789, ""},
+		"bytes":          {Config{Name: "memory"}, metricsOf("a", at, app, proxy), 120 << 20, ""},
+		"one container":  {Config{Name: "cpu", Container: "proxy"}, metricsOf("a", at, app, proxy), .123456789, ""},
+		"idle":           {Config{Name: "cpu"}, metricsOf("a", at, container("app", "0", "1")), 0, ""},
+		"others' lacks":  {Config{Name: "cpu", Container: "app"}, metricsOf("a", at, app, part), 1.25, ""},
+		"no such one": {Config{Name: "cpu", Container: "ap"}, metricsOf("a", at, proxy, app), 0,
+			`it has no container "ap", only app, proxy`},
+		"no containers": {Config{Name: "cpu"}, metricsOf("a", at), 0, "its PodMetrics has no containers"},
+		"a part is no sum": {Config{Name: "cpu"}, metricsOf("a", at, app, part), 0,
+			`its container "part" has no usage of cpu`},
+		"negative": {Config{Name: "cpu"}, metricsOf("a", at, container("app", "-1", "0")), 0,
+			`its container "app" has a usage of -1 cpu: must be 0 or more`},
+		"no timestamp": {Config{Name: "cpu"}, metricsOf("a", time.Time{}, app), 0, "its PodMetrics has no timestamp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := test.config.sample(&test.metrics)

@@ -1,8 +1,8 @@
 // Package resource is the source that reads the usage of pods from metrics.k8s.io, which metrics-server serves.
 //
-// Use it if there is no other source. A value is the mean over 15 s or more, and is served at the end of that time, so that
-// changes show later than with any other source. One list of a namespace serves all its PredictedMetrics, as often as the most
-// frequent of them asks for.
+// Use it if there is no other source. A value is the mean over 15 s or more, and is served at the
+// end of that time, so that changes show later than with any other source. One list of a namespace
+// serves all its PredictedMetrics, as often as the most frequent of them asks for.
 package resource
 
 import (
@@ -74,7 +74,7 @@ func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink sourc
 	}
 	added := newSubscription(s, c, fleet, sink)
 	s.subscriptions[key] = added
-	s.attach(added, key.Namespace)
+	s.attachSubscription(added, key.Namespace)
 	s.detach(old) // after the other has begun, so that a poller of both goes on
 }
 
@@ -87,8 +87,8 @@ func (s *Source) Remove(key types.NamespacedName) {
 	s.detach(old)
 }
 
-// attach gives a subscription the lists of a namespace. The caller holds the lock.
-func (s *Source) attach(u *subscription, namespace string) {
+// attachSubscription gives a subscription the lists of a namespace. The caller holds the lock.
+func (s *Source) attachSubscription(u *subscription, namespace string) {
 	p := s.pollers[namespace]
 	if p == nil {
 		p = newPoller(s, namespace)

@@ -47,12 +47,13 @@ func TestOneListServesAllOfANamespace(t *testing.T) {
 		assert.Equal(t, slices.Repeat([]float64{.25}, lists), sinks[0].Values("uid-b"))
 		assert.Equal(t, slices.Repeat([]float64{1 << 20}, lists), sinks[1].Values("uid-a"))
 		assert.Empty(t, sinks[1].Values("uid-b"), "not of its fleet")
-		assert.Equal(t, float64(lists+len(a.times("other"))), sourcetest.Gathered(t, registry, "foresail_resource_list_duration_seconds", "success"))
+		assert.Equal(t, float64(lists+len(a.times("other"))),
+			sourcetest.Gathered(t, registry, "foresail_resource_list_duration_seconds", "success"))
 		assert.Len(t, s.pollers, 2)
 	})
 }
 
-// Whoever may create PredictedMetrics may choose their intervals; they must not multiply the requests.
+// A user who may create PredictedMetrics may choose their intervals; they must not multiply the requests.
 func TestIntervalsOfANamespaceShareOneList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := serving("a")
@@ -96,7 +97,8 @@ func TestSampleIsTakenOnceForEachTimestamp(t *testing.T) {
 		sourcetest.Pass(150 * time.Second)
 		var want []pipeline.Sample
 		for i := range 3 {
-			want = append(want, pipeline.Sample{T: began.Truncate(time.Minute).Add(time.Duration(i) * time.Minute).UnixMilli(), V: float64(i + 1)})
+			want = append(want, pipeline.Sample{T: began.Truncate(time.Minute).Add(time.Duration(i) * time.Minute).UnixMilli(),
+				V: float64(i + 1)})
 		}
 		assert.Equal(t, want, sink.Samples("uid-a"))
 		assert.Greater(t, len(a.times("shop")), 10)
@@ -112,7 +114,8 @@ func TestPodWithoutMetricsFailsAfterAGrace(t *testing.T) {
 		assert.Empty(t, sink.Failures("uid-a"))
 		sourcetest.Pass(15 * time.Second)
 		require.Len(t, sink.Failures("uid-a"), 1)
-		assert.Regexp(t, `^metrics.k8s.io has no metrics of the pod, which has been ready for (4[5-9]|5\d|60)s$|1m0s$`, sink.Failures("uid-a")[0])
+		assert.Regexp(t, `^metrics.k8s.io has no metrics of the pod, which has been ready for (4[5-9]|5\d|60)s$|1m0s$`,
+			sink.Failures("uid-a")[0])
 		assert.Empty(t, sink.Values("uid-a"))
 	})
 }
@@ -201,7 +204,8 @@ func TestSetIsIdempotentAndAChangeReplaces(t *testing.T) {
 		a := serving("a")
 		registry := prometheus.NewRegistry()
 		s := running(t, Options{Client: a, Registerer: registry})
-		fleet, sink, other := sourcetest.NewFleet(started("a", time.Now())), sourcetest.NewRecorder(), sourcetest.NewRecorder()
+		fleet, sink, other := sourcetest.NewFleet(started("a", time.Now())),
+			sourcetest.NewRecorder(), sourcetest.NewRecorder()
 		for range 3 {
 			s.Set(key("pm"), cpu(), fleet, sink)
 			synctest.Wait()

@@ -14,12 +14,12 @@ const grace = 3
 
 // subscription is one Set key.
 type subscription struct {
-	source *Source
-	config Config
-	fleet  Fleet
-	roster *podtracker.PodIndex
-	sink   source.Sink
-	poller *poller
+	source   *Source
+	config   Config
+	fleet    Fleet
+	podIndex *podtracker.PodIndex
+	sink     source.Sink
+	poller   *poller
 
 	mu    sync.Mutex
 	ended bool
@@ -27,12 +27,12 @@ type subscription struct {
 }
 
 func newSubscription(s *Source, c Config, fleet Fleet, sink source.Sink) *subscription {
-	return &subscription{source: s, config: c, fleet: fleet, roster: podtracker.NewPodIndex(fleet), sink: sink}
+	return &subscription{source: s, config: c, fleet: fleet, podIndex: podtracker.NewPodIndex(fleet), sink: sink}
 }
 
 // end ends a subscription. Its sink is not called any more when it returns.
 func (u *subscription) end() {
-	u.roster.Close()
+	u.podIndex.Close()
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.ended = true
@@ -50,7 +50,7 @@ func (u *subscription) take(l *listing) {
 		return
 	}
 	taken := make(map[string]int64, len(u.taken))
-	for _, i := range u.roster.Active() {
+	for _, i := range u.podIndex.Active() {
 		if at, ok := u.takePod(l, i); ok {
 			taken[i.ID] = at
 		}
@@ -63,7 +63,8 @@ func (u *subscription) takePod(l *listing, i podtracker.Instance) (at int64, ok 
 	metrics := l.pods[i.Pod.Name]
 	if metrics == nil {
 		if age := l.at.Sub(i.Start); age > grace*u.config.Interval {
-			u.sink.Fail(i.ID, fmt.Errorf("metrics.k8s.io has no metrics of the pod, which has been ready for %s", age.Truncate(time.Second)))
+			u.sink.Fail(i.ID, fmt.Errorf("metrics.k8s.io has no metrics of the pod, which has been ready for %s",
+				age.Truncate(time.Second)))
 		}
 		return 0, false
 	}
@@ -76,7 +77,7 @@ func (u *subscription) takePod(l *listing, i podtracker.Instance) (at int64, ok 
 		return sample.T, true
 	}
 	// If a pod has just become ready again, the last reading may be of its previous instance.
-	if id, found := u.roster.Find(i.Pod.Name, sample.T); found {
+	if id, found := u.podIndex.Find(i.Pod.Name, sample.T); found {
 		u.sink.Append(id, sample)
 	}
 	return sample.T, true

@@ -59,12 +59,13 @@ func TestHangingListTimesOut(t *testing.T) {
 		s, sink := running(t, Options{Client: a, Timeout: 3 * time.Second, Registerer: registry}), sourcetest.NewRecorder()
 		s.Set(key("pm"), cpu(), sourcetest.NewFleet(), sink)
 		sourcetest.Pass(3 * time.Second)
-		require.Equal(t, `the PodMetrics of the namespace "shop" were not listed within 3s: context deadline exceeded`, sink.LastSourceError())
+		require.Equal(t, `the PodMetrics of the namespace "shop" were not listed within 3s: context deadline exceeded`,
+			sink.LastSourceError())
 		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_list_duration_seconds", "timeout"))
 	})
 }
 
-// A list that is under way when its last subscription goes is nobody's failure.
+// A list that is under way when its last subscription goes is no one's failure.
 func TestRemoveCancelsARunningList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(func(ctx context.Context, _ time.Time) ([]v1beta1.PodMetrics, error) {
@@ -92,11 +93,15 @@ func TestAnswersOfAnAPIServer(t *testing.T) {
 		want metricsapi.Result
 		says string
 	}{
-		"no APIService":        {http.StatusNotFound, "404 page not found\n", metricsapi.Missing, "metrics.k8s.io is not served: install metrics-server: "},
-		"forbidden":            {http.StatusForbidden, status, metricsapi.Forbidden, `the verb list on the resource pods of metrics.k8s.io is forbidden in the namespace "shop": grant it: `},
-		"server away":          {http.StatusServiceUnavailable, "service unavailable\n", metricsapi.Unavailable, "metrics.k8s.io is registered, but its server does not answer: see whether metrics-server is ready: "},
-		"time up at a gateway": {http.StatusGatewayTimeout, "", metricsapi.Timeout, `the PodMetrics of the namespace "shop" were not listed within 10s: `},
-		"not understood":       {http.StatusOK, "<html>", metricsapi.Failed, `list the PodMetrics of the namespace "shop": `},
+		"no APIService": {http.StatusNotFound, "404 page not found\n", metricsapi.Missing,
+			"metrics.k8s.io is not served: install metrics-server: "},
+		"forbidden": {http.StatusForbidden, status, metricsapi.Forbidden,
+			`the verb list on the resource pods of metrics.k8s.io is forbidden in the namespace "shop": grant it: `},
+		"server away": {http.StatusServiceUnavailable, "service unavailable\n", metricsapi.Unavailable,
+			"metrics.k8s.io is registered, but its server does not answer: see whether metrics-server is ready: "},
+		"time up at a gateway": {http.StatusGatewayTimeout, "", metricsapi.Timeout,
+			`the PodMetrics of the namespace "shop" were not listed within 10s: `},
+		"not understood": {http.StatusOK, "<html>", metricsapi.Failed, `list the PodMetrics of the namespace "shop": `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,5 +1,5 @@
-// Package sourcetest has what the tests of all sources share: pods and a sink under the control of a test, virtual time, and
-// measurements of memory. Only tests import it.
+// Package sourcetest has what the tests of all sources share: pods and a sink under the control of
+// a test, virtual time, and measurements of memory. Only tests import it.
 package sourcetest
 
 import (
@@ -13,7 +13,7 @@ import (
 
 // Fleet is pods under the control of a test. It is safe for concurrent use.
 type Fleet struct {
-	// Unready is what UnreadySince returns.
+	// Unready is returned by UnreadySince.
 	Unready time.Time
 
 	states   map[string]podtracker.PodState

@@ -23,7 +23,8 @@ var _ source.Sink = (*Recorder)(nil)
 
 // NewRecorder returns a recorder that has been given nothing.
 func NewRecorder() *Recorder {
-	return &Recorder{samples: map[string][]pipeline.Sample{}, failures: map[string][]string{}, failing: map[string]string{}}
+	return &Recorder{samples: map[string][]pipeline.Sample{}, failures: map[string][]string{},
+		failing: map[string]string{}}
 }
 
 // Append implements source.Sink.

@@ -72,17 +72,22 @@ func (o *extenderOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.certDir, extenderCertFlag, "", "Folder with the certificate of that address, tls.crt, and its "+
 		"key, tls.key, read again when they change; empty makes a certificate at start, signed by itself. "+
 		"If it has ca.crt too, schedulers need a client certificate of these authorities.")
-	fs.StringSliceVar(&o.clientNames, extenderNamesFlag, []string{extender.DefaultClientName}, "Names of which a client certificate "+
-		"needs one, compared exactly: a DNS name of it, or its common name if it has no DNS names.")
-	fs.Float64Var(&o.rules.Target, "extender-pack-target", o.rules.Target, "Share of a node, by its predicted use, up to which fuller nodes are preferred; above it emptier ones are.")
-	fs.Float64Var(&o.rules.MemoryLimit, "extender-memory-limit", o.rules.MemoryLimit, "Share of a node's allocatable memory: a node predicted to use more is filtered. 0 is no limit.")
-	fs.Float64Var(&o.rules.CPULimit, "extender-cpu-limit", o.rules.CPULimit, "Share of a node's allocatable CPU: a node predicted to use more is filtered. 0 is no limit.")
+	fs.StringSliceVar(&o.clientNames, extenderNamesFlag, []string{extender.DefaultClientName},
+		"Names of which a client certificate "+
+			"needs one, compared exactly: a DNS name of it, or its common name if it has no DNS names.")
+	fs.Float64Var(&o.rules.Target, "extender-pack-target", o.rules.Target,
+		"Share of a node, by its predicted use, up to which fuller nodes are preferred; above it emptier ones are.")
+	fs.Float64Var(&o.rules.MemoryLimit, "extender-memory-limit", o.rules.MemoryLimit,
+		"Share of a node's allocatable memory: a node predicted to use more is filtered. 0 is no limit.")
+	fs.Float64Var(&o.rules.CPULimit, "extender-cpu-limit", o.rules.CPULimit,
+		"Share of a node's allocatable CPU: a node predicted to use more is filtered. 0 is no limit.")
 	o.horizon, o.interval = nodesAhead, nodesReadEvery
 	fs.StringVar(&o.queries.cpu, "extender-cpu-query", "", "PromQL for the cores that each node uses, sent to "+
 		"--prometheus, such as "+quoted(exampleCPU)+". "+
 		"Its label node has the name or an address of a Node, with or without a port. Without the query "+
 		"metrics.k8s.io is read.")
-	fs.StringVar(&o.queries.memory, "extender-memory-query", "", "PromQL for the bytes of memory that each node uses, such as "+quoted(exampleMemory)+".")
+	fs.StringVar(&o.queries.memory, "extender-memory-query", "",
+		"PromQL for the bytes of memory that each node uses, such as "+quoted(exampleMemory)+".")
 }
 
 func (o *extenderOptions) addTestOptions(fs *pflag.FlagSet) {
@@ -98,7 +103,8 @@ func (o *extenderOptions) addTestOptions(fs *pflag.FlagSet) {
 func (o *extenderOptions) clientCA() string { return authoritiesIn(o.certDir) }
 
 // start wires the extender. It listens from then on. uses is nil without the adapter.
-func (o *extenderOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourceOptions, uses *predictedmetric.PodUses) (*part, error) {
+func (o *extenderOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourceOptions,
+	uses *predictedmetric.PodUses) (*part, error) {
 	client, err := newObjectClient(mgr)
 	if err != nil {
 		return nil, err
@@ -147,7 +153,8 @@ func (o *extenderOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourc
 }
 
 // newNodeLoads makes what reads and predicts the use of nodes.
-func (o *extenderOptions) newNodeLoads(mgr ctrl.Manager, names *nodeNames, sources *sourceOptions) (*nodeusage.Forecaster, error) {
+func (o *extenderOptions) newNodeLoads(mgr ctrl.Manager, names *nodeNames,
+	sources *sourceOptions) (*nodeusage.Forecaster, error) {
 	source, err := o.newNodeSource(mgr, names, sources)
 	if err != nil {
 		return nil, err
@@ -163,15 +170,17 @@ func (o *extenderOptions) loadOptions(source nodeusage.Source, names *nodeNames)
 	}
 }
 
-func (o *extenderOptions) newNodeSource(mgr ctrl.Manager, names *nodeNames, sources *sourceOptions) (nodeusage.Source, error) {
+func (o *extenderOptions) newNodeSource(mgr ctrl.Manager, names *nodeNames,
+	sources *sourceOptions) (nodeusage.Source, error) {
 	if o.queries.given() {
 		api, err := sources.prometheus.clients().API(sources.prometheus.url)
 		if err != nil {
 			return nil, fmt.Errorf("--%s: %w", prometheusFlag, err)
 		}
 		return nodeusage.NewPrometheus(nodeusage.PrometheusOptions{
-			API: api, Address: sources.prometheus.url, CPUQuery: o.queries.cpu, MemoryQuery: o.queries.memory, NodeLabel: nodeusage.DefaultNodeLabel,
-			Nodes: names.all, Interval: o.interval, Timeout: queryTimeout,
+			API: api, Address: sources.prometheus.url, CPUQuery: o.queries.cpu, MemoryQuery: o.queries.memory,
+			NodeLabel: nodeusage.DefaultNodeLabel,
+			Nodes:     names.all, Interval: o.interval, Timeout: queryTimeout,
 		}), nil
 	}
 	usage, err := metricsclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
@@ -181,14 +190,16 @@ func (o *extenderOptions) newNodeSource(mgr ctrl.Manager, names *nodeNames, sour
 	return &nodeusage.MetricsAPI{Client: usage.MetricsV1beta1()}, nil
 }
 
-// validateClients refuses to answer strangers: they could read the predicted use of nodes, and have pods assumed on nodes.
+// validateClients refuses to answer strangers: they could read the predicted use of nodes, and have
+// pods assumed on nodes.
 func (o *extenderOptions) validateClients() error {
-	if o.clientCA() != "" || o.anonymous.allows(anonymousExtender) || localaddr.Loopback(o.address) { // an address that is none is refused elsewhere too
+	if o.clientCA() != "" || o.anonymous.allows(anonymousExtender) || localaddr.Loopback(o.address) {
+		// an address that is none is refused elsewhere too
 		return nil
 	}
 	return cli.BadFlag("extender-address", fmt.Sprintf("%q", o.address), "a loopback address, unless schedulers "+
 		"are authenticated (ca.crt in --extender-cert-dir) or "+
-		"nobody needs to be (--allow-anonymous=extender): anybody who can reach it could have pods kept off nodes "+
+		"anonymous clients are allowed (--allow-anonymous=extender): anybody who can reach it could have pods kept off nodes "+
 		"and WorkerPools launch nodes")
 }
 
@@ -201,8 +212,8 @@ func flagsOfFields() map[string]string {
 	}
 }
 
-// inFlags says errors of the extender's options, joined ones too, in terms of flags. What no flag sets stays as it is: it is not
-// the user's to mend.
+// inFlags says errors of the extender's options, joined ones too, in terms of flags. What no flag
+// sets stays as it is: it is not the user's to mend.
 func (o *extenderOptions) inFlags(err error) error {
 	return eachJoined(err, o.inFlag)
 }
@@ -216,7 +227,7 @@ func (o *extenderOptions) inFlag(err error) error {
 	if !ok {
 		return err
 	}
-	want := option.Want
+	want := option.Accept
 	if option.Err != nil {
 		want = fmt.Sprintf("%s: %v", want, option.Err)
 	}
@@ -237,7 +248,8 @@ func (o *extenderOptions) validate(enabled bool, prometheusURL string) error {
 func (o *extenderOptions) validateServing() error {
 	var errs []error
 	if err := checkAddress(o.address); err != nil {
-		errs = append(errs, cli.BadFlag("extender-address", fmt.Sprintf("%q", o.address), fmt.Sprintf("a host and a port, such as :9443 or 127.0.0.1:9443: %v", err)))
+		errs = append(errs, cli.BadFlag("extender-address", fmt.Sprintf("%q", o.address),
+			fmt.Sprintf("a host and a port, such as :9443 or 127.0.0.1:9443: %v", err)))
 	}
 	errs = append(errs, checkCertDir(extenderCertFlag, o.certDir), o.validateClients())
 	errs = append(errs, o.validateAuthentication())
@@ -270,11 +282,14 @@ func (o *extenderOptions) validateQueries(prometheusURL string) error {
 	for i, q := range given {
 		switch other := given[1-i]; {
 		case q.value == "" && other.value != "":
-			errs = append(errs, cli.BadFlag(q.flag, `""`, fmt.Sprintf("a query in PromQL, such as %s, or empty together with --%s", quoted(q.such), other.flag)))
+			errs = append(errs, cli.BadFlag(q.flag, `""`,
+				fmt.Sprintf("a query in PromQL, such as %s, or empty together with --%s", quoted(q.such), other.flag)))
 		case q.value != "" && prometheusURL == "":
-			errs = append(errs, cli.BadFlag(q.flag, fmt.Sprintf("%q", q.value), "left out unless --"+prometheusFlag+" says whom to ask"))
+			errs = append(errs, cli.BadFlag(q.flag, fmt.Sprintf("%q", q.value), "left out unless --"+
+				prometheusFlag+" says whom to ask"))
 		case q.value != "" && nodeusage.LookBack(q.value) == 0:
-			errs = append(errs, cli.BadFlag(q.flag, fmt.Sprintf("%q", q.value), "a query with a range, such as "+quoted(q.such)+": without one what was read five minutes ago passes for new"))
+			errs = append(errs, cli.BadFlag(q.flag, fmt.Sprintf("%q", q.value), "a query with a range, such as "+quoted(q.such)+
+				": without one what was read five minutes ago passes for new"))
 		}
 	}
 	return errors.Join(errs...)

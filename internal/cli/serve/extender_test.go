@@ -26,7 +26,8 @@ import (
 )
 
 func TestFlagsOfTheExtender(t *testing.T) {
-	served, authenticated, emptyCA := certDir(t, "localhost"), certDir(t, "localhost", "ca.crt"), certDir(t, "localhost", "ca.crt")
+	served, authenticated, emptyCA := certDir(t, "localhost"), certDir(t, "localhost", "ca.crt"),
+		certDir(t, "localhost", "ca.crt")
 	require.NoError(t, os.WriteFile(filepath.Join(emptyCA, "ca.crt"), nil, 0o600))
 	const prometheus = "http://prometheus:9090"
 	for _, c := range []struct {
@@ -34,33 +35,48 @@ func TestFlagsOfTheExtender(t *testing.T) {
 		want             []string // nothing wrong if there is none
 	}{
 		{args: ""},
-		{args: "--extender-address 127.0.0.1:9443 --extender-memory-limit 0 --extender-cpu-limit 1 --extender-cert-dir " + served},
+		{args: "--extender-address 127.0.0.1:9443 --extender-memory-limit 0 --extender-cpu-limit 1 --extender-cert-dir " +
+			served},
 		{args: "--extender-address :9443 --extender-client-names a --extender-cert-dir " + authenticated},
-		{args: "--extender-cpu-query rate(cpu[1m]) --extender-memory-query last_over_time(memory[1m])", prometheus: prometheus},
+		{args: "--extender-cpu-query rate(cpu[1m]) --extender-memory-query last_over_time(memory[1m])",
+			prometheus: prometheus},
 		{args: "", prometheus: prometheus},
 		{args: "--extender-cpu-query= --extender-memory-query=", prometheus: prometheus},
-		{args: "--extender-address 9443", want: []string{`--extender-address: "9443": must be a host and a port, such as :9443 or 127.0.0.1:9443: `}},
+		{args: "--extender-address 9443",
+			want: []string{`--extender-address: "9443": must be a host and a port, such as :9443 or 127.0.0.1:9443: `}},
 		{args: "--extender-address :0", want: []string{`--extender-address: ":0": must be a host and a port`}},
 		{args: "--extender-address :https", want: []string{`the port "https" is not a number from 1 to 65535`}},
-		{args: "--extender-cert-dir /nonexistent", want: []string{`--extender-cert-dir: "/nonexistent": must be a folder with a certificate and its key in PEM, tls.crt and tls.key: `}},
-		{args: "--extender-cert-dir " + emptyCA, want: []string{`--extender-cert-dir: "` + emptyCA + `/ca.crt": must be a file with certificates in PEM: there is none in it`}},
+		{args: "--extender-cert-dir /nonexistent",
+			want: []string{
+				`--extender-cert-dir: "/nonexistent": must be a folder with a certificate and its key in PEM, tls.crt and tls.key: `}},
+		{args: "--extender-cert-dir " + emptyCA,
+			want: []string{`--extender-cert-dir: "` + emptyCA +
+				`/ca.crt": must be a file with certificates in PEM: there is none in it`}},
 		{args: "--extender-client-names= --extender-cert-dir " + authenticated, want: []string{
 			`--extender-client-names: "": must be the names of schedulers' certificates, such as foresail-scheduler: without a name`,
 		}},
 		{args: "--extender-client-names a --extender-cert-dir " + served, want: []string{
 			`--extender-client-names: "[a]": must be left out unless --extender-cert-dir has ca.crt`,
 		}},
-		{args: "--extender-pack-target 0", want: []string{`--extender-pack-target: "0": must be a share above 0 and below 1`}},
-		{args: "--extender-pack-target NaN", want: []string{`--extender-pack-target: "NaN": must be a share above 0 and below 1`}},
-		{args: "--extender-memory-limit 95", want: []string{`--extender-memory-limit: "95": must be a share from 0, which is no limit, to 1`}},
-		{args: "--extender-cpu-limit -1", want: []string{`--extender-cpu-limit: "-1": must be a share from 0, which is no limit, to 1`}},
+		{args: "--extender-pack-target 0",
+			want: []string{`--extender-pack-target: "0": must be a share above 0 and below 1`}},
+		{args: "--extender-pack-target NaN",
+			want: []string{`--extender-pack-target: "NaN": must be a share above 0 and below 1`}},
+		{args: "--extender-memory-limit 95",
+			want: []string{`--extender-memory-limit: "95": must be a share from 0, which is no limit, to 1`}},
+		{args: "--extender-cpu-limit -1",
+			want: []string{`--extender-cpu-limit: "-1": must be a share from 0, which is no limit, to 1`}},
 		{args: "--extender-cpu-query cpu --extender-memory-query memory", want: []string{
 			`--extender-cpu-query: "cpu": must be left out unless --prometheus says whom to ask`,
 			`--extender-memory-query: "memory": must be left out unless --prometheus says whom to ask`,
 		}},
-		{args: "--extender-memory-query x[1m]", prometheus: prometheus, want: []string{`--extender-cpu-query: "": must be a query in PromQL, such as 'sum by (node) (rate(`}},
-		{args: "--extender-cpu-query x[1m]", prometheus: prometheus, want: []string{`--extender-memory-query: "": must be a query in PromQL, such as 'sum by (node) (last_over_time(`}},
-		{args: "--extender-cpu-query x[1m] --extender-memory-query memory", prometheus: prometheus, want: []string{`--extender-memory-query: "memory": must be a query with a range, such as 'sum by (node) (last_over_time(`}},
+		{args: "--extender-memory-query x[1m]", prometheus: prometheus,
+			want: []string{`--extender-cpu-query: "": must be a query in PromQL, such as 'sum by (node) (rate(`}},
+		{args: "--extender-cpu-query x[1m]", prometheus: prometheus,
+			want: []string{`--extender-memory-query: "": must be a query in PromQL, such as 'sum by (node) (last_over_time(`}},
+		{args: "--extender-cpu-query x[1m] --extender-memory-query memory", prometheus: prometheus,
+			want: []string{
+				`--extender-memory-query: "memory": must be a query with a range, such as 'sum by (node) (last_over_time(`}},
 	} {
 		var o extenderOptions
 		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
@@ -92,7 +108,8 @@ func TestAnonymousSchedulersNeedAnOption(t *testing.T) {
 		o.addFlags(pflag.NewFlagSet("run", pflag.ContinueOnError))
 		o.address = address
 		if strangers {
-			want := fmt.Sprintf("--extender-address: %q: must be a loopback address, unless schedulers are authenticated (ca.crt in --extender-cert-dir) or nobody needs to be (--allow-anonymous=extender)", address)
+			want := fmt.Sprintf(
+				"--extender-address: %q: must be a loopback address, unless schedulers are authenticated (ca.crt in --extender-cert-dir) or anonymous clients are allowed (--allow-anonymous=extender)", address)
 			assert.ErrorContains(t, o.validate(true, ""), want)
 		} else {
 			assert.NoError(t, o.validate(true, ""), address)
@@ -105,7 +122,8 @@ func TestAnonymousSchedulersNeedAnOption(t *testing.T) {
 	code, _, stderr := foresail(t, "", "run", "--enable=extender", "--extender-address=:9443")
 	assert.Equal(t, cli.ExitUsage, code, "it does not start")
 	assert.Contains(t, stderr, "--allow-anonymous=extender")
-	code, _, stderr = foresail(t, "", "run", "--enable=extender", "--extender-address=:9443", "--allow-anonymous=extender", "--allow-anonymous=")
+	code, _, stderr = foresail(t, "", "run", "--enable=extender", "--extender-address=:9443",
+		"--allow-anonymous=extender", "--allow-anonymous=")
 	assert.Equal(t, cli.ExitUsage, code, "an empty word takes back those before it")
 	assert.Contains(t, stderr, "--allow-anonymous=extender")
 	code, _, stderr = foresail(t, "", "run", "--leader-elect=false", "--allow-anonymous=extender,others")
@@ -125,7 +143,7 @@ func TestErrorsOfTheExtenderInFlags(t *testing.T) {
 	require.ErrorContains(t, err, `--extender-pack-target: "2": must be a share above 0 and below 1`)
 	require.ErrorContains(t, err, "StaleAfter is")
 	require.NotContains(t, err.Error(), "--:")
-	err = o.inFlags(&extender.OptionError{Field: "Address", Value: "x", Want: "one to listen on", Err: lost})
+	err = o.inFlags(&extender.OptionError{Field: "Address", Value: "x", Accept: "one to listen on", Err: lost})
 	require.EqualError(t, err, `--extender-address: "x": must be one to listen on: lost`)
 
 	var fields []string

@@ -1,5 +1,5 @@
-// Package eventview answers what the page of `foresail dashboard` asks of Kubernetes Events: from the cluster, with the rights of the
-// user, by the API that kubectl describe reads.
+// Package eventview answers what the page of `foresail dashboard` asks of Kubernetes Events: from
+// the cluster, with the rights of the user, by the API that kubectl describe reads.
 package eventview
 
 import (
@@ -28,8 +28,9 @@ const (
 	// pageSize and maxPages bound what is read. The newest Events come last.
 	pageSize = 500
 	maxPages = 4
-	// shortestRest is how long the page waits at least until it asks again. The API server keeps no index of Events, and reads all of
-	// a namespace: one that takes long is asked for a twentieth of the time.
+	// shortestRest is how long the page waits at least until it asks again. The API server keeps no
+	// index of Events, and reads all of a namespace: one that takes long is read a twentieth of
+	// the time.
 	shortestRest = 5 * time.Second
 	readingRest  = 20
 )
@@ -62,7 +63,7 @@ type Event struct {
 // List returns the Events about an object of a kind of Foresail. The namespace is "" for kinds that have none.
 func (v *View) List(ctx context.Context, kind string, object types.NamespacedName) List {
 	out := List{Events: []Event{}, Rest: shortestRest.Seconds()}
-	// Events about objects without a namespace are in this one, whoever writes them.
+	// Events about objects without a namespace are in this one, independent of their writer.
 	namespace := cmp.Or(object.Namespace, metav1.NamespaceDefault)
 	if v.Failure != nil {
 		out.Problem = problem(v.Failure, namespace)
@@ -70,7 +71,8 @@ func (v *View) List(ctx context.Context, kind string, object types.NamespacedNam
 	}
 	began := v.Now()
 	found, cut, err := v.read(ctx, namespace, fields.AndSelectors(
-		fields.OneTermEqualSelector("involvedObject.kind", kind), fields.OneTermEqualSelector("involvedObject.name", object.Name),
+		fields.OneTermEqualSelector("involvedObject.kind", kind),
+		fields.OneTermEqualSelector("involvedObject.name", object.Name),
 		fields.OneTermEqualSelector("involvedObject.namespace", object.Namespace),
 	))
 	out.Rest = max(shortestRest, readingRest*v.Now().Sub(began)).Seconds()
@@ -112,7 +114,8 @@ func isForesails(e *corev1.Event) bool {
 
 // eventOf reads what both APIs of Events may have written.
 func eventOf(e *corev1.Event) Event {
-	out := Event{Type: clip(e.Type), Reason: clip(e.Reason), Message: clip(e.Message), Count: max(1, e.Count), Time: e.CreationTimestamp.Time}
+	out := Event{Type: clip(e.Type), Reason: clip(e.Reason), Message: clip(e.Message), Count: max(1, e.Count),
+		Time: e.CreationTimestamp.Time}
 	times := []time.Time{e.LastTimestamp.Time, e.EventTime.Time, e.FirstTimestamp.Time}
 	if e.Series != nil {
 		out.Count = max(1, e.Series.Count)
@@ -136,7 +139,8 @@ func clip(s string) string {
 // problem says why the Events of a namespace are not shown.
 func problem(err error, namespace string) string {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-		return fmt.Sprintf("You may not read Events, which takes the right list of events in namespace %s: %v", namespace, err)
+		return fmt.Sprintf("You may not read Events, which takes the right list of events in namespace %s: %v",
+			namespace, err)
 	}
 	return "Events cannot be read: " + err.Error()
 }

@@ -32,9 +32,10 @@ func microAgo(d time.Duration) metav1.MicroTime { return metav1.NewMicroTime(now
 // about is an Event about checkout, as events.k8s.io writes it.
 func about(reason string, since time.Duration) corev1.Event {
 	return corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: "checkout." + reason, CreationTimestamp: ago(since)},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "foresail.dev/v1alpha1", Kind: "PredictedMetric", Namespace: "shop", Name: "checkout"},
-		Type:           corev1.EventTypeNormal, Reason: reason, Message: "about " + reason, EventTime: microAgo(since),
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout." + reason, CreationTimestamp: ago(since)},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "foresail.dev/v1alpha1", Kind: "PredictedMetric",
+			Namespace: "shop", Name: "checkout"},
+		Type: corev1.EventTypeNormal, Reason: reason, Message: "about " + reason, EventTime: microAgo(since),
 	}
 }
 
@@ -61,7 +62,8 @@ func TestTheNewestComeFirst(t *testing.T) {
 	again := about("Series", time.Hour)
 	again.Series = &corev1.EventSeries{Count: 37, LastObservedTime: microAgo(time.Second)}
 	old := about("OfTheOlderAPI", 0)
-	old.EventTime, old.FirstTimestamp, old.LastTimestamp, old.Count = metav1.MicroTime{}, ago(time.Hour), ago(2*time.Second), 5
+	old.EventTime, old.FirstTimestamp, old.LastTimestamp, old.Count = metav1.MicroTime{},
+		ago(time.Hour), ago(2*time.Second), 5
 	first := about("First", 0)
 	first.EventTime, first.FirstTimestamp = metav1.MicroTime{}, ago(4*time.Second)
 	bare := about("Bare", 5*time.Second)
@@ -75,7 +77,8 @@ func TestTheNewestComeFirst(t *testing.T) {
 		return Event{Time: now.Add(-since), Type: "Normal", Reason: reason, Message: "about " + reason, Count: count}
 	}
 	assert.Equal(t, []Event{
-		event("Series", time.Second, 37), event("OfTheOlderAPI", 2*time.Second, 5), event("Once", 3*time.Second, 1), event("First", 4*time.Second, 1), event("Bare", 5*time.Second, 1),
+		event("Series", time.Second, 37), event("OfTheOlderAPI", 2*time.Second, 5), event("Once", 3*time.Second, 1),
+		event("First", 4*time.Second, 1), event("Bare", 5*time.Second, 1),
 	}, list.Events)
 	assert.Equal(t, 5, list.All)
 	assert.False(t, list.Cut)
@@ -90,9 +93,12 @@ func TestWhatIsAskedFor(t *testing.T) {
 		namespace string
 		fields    string
 	}{
-		{"PredictedMetric", checkout, "shop", "involvedObject.kind=PredictedMetric,involvedObject.name=checkout,involvedObject.namespace=shop"},
-		{"WorkerPool", types.NamespacedName{Name: "workers"}, "default", "involvedObject.kind=WorkerPool,involvedObject.name=workers,involvedObject.namespace="},
-		{"WorkerPool", types.NamespacedName{Name: "a,b=c"}, "default", `involvedObject.kind=WorkerPool,involvedObject.name=a\,b\=c,involvedObject.namespace=`},
+		{"PredictedMetric", checkout, "shop",
+			"involvedObject.kind=PredictedMetric,involvedObject.name=checkout,involvedObject.namespace=shop"},
+		{"WorkerPool", types.NamespacedName{Name: "workers"}, "default",
+			"involvedObject.kind=WorkerPool,involvedObject.name=workers,involvedObject.namespace="},
+		{"WorkerPool", types.NamespacedName{Name: "a,b=c"}, "default",
+			`involvedObject.kind=WorkerPool,involvedObject.name=a\,b\=c,involvedObject.namespace=`},
 	} {
 		asked := 0
 		v := answering(func(a clienttesting.ListActionImpl) (*corev1.EventList, error) {
@@ -161,7 +167,8 @@ func TestProblemsAreSaid(t *testing.T) {
 		want   string
 	}{
 		{forbidden, checkout, "You may not read Events, which takes the right list of events in namespace shop: events is forbidden: no"},
-		{forbidden, types.NamespacedName{Name: "workers"}, "You may not read Events, which takes the right list of events in namespace default: events is forbidden: no"},
+		{forbidden, types.NamespacedName{Name: "workers"},
+			"You may not read Events, which takes the right list of events in namespace default: events is forbidden: no"},
 		{failing(errors.New("no route")), checkout, "Events cannot be read: no route"},
 		{&View{Failure: errors.New("no kubeconfig")}, checkout, "Events cannot be read: no kubeconfig"},
 	} {

@@ -1,5 +1,6 @@
-// Package metricview reads the object of a PredictedMetric for the page of `foresail dashboard`: its metric, source and bounds, and the
-// conditions that fail. It reads the cluster with the rights of the user.
+// Package metricview reads the object of a PredictedMetric for the page of `foresail dashboard`:
+// its metric, source and bounds, and the conditions that fail. It reads the cluster with the rights
+// of the user.
 package metricview
 
 import (
@@ -82,7 +83,8 @@ func boundsOf(pm *v1alpha1.PredictedMetric) (least, most *int32) {
 }
 
 func factsOf(pm *v1alpha1.PredictedMetric, least, most *int32) []Fact {
-	facts := append(sourceOf(&pm.Spec.Source), Fact{"Threshold", thresholdOf(&pm.Spec)}, Fact{"Bounds", boundsText(pm, least, most)})
+	facts := append(sourceOf(&pm.Spec.Source), Fact{"Threshold", thresholdOf(&pm.Spec)},
+		Fact{"Bounds", boundsText(pm, least, most)})
 	if a := pm.Status.Autoscaler; a != "" {
 		facts = append(facts, Fact{"HPA", a})
 	}
@@ -97,18 +99,23 @@ func sourceOf(s *v1alpha1.Source) []Fact {
 		if s.Pods.Type == v1alpha1.MetricCounter {
 			metric += ", a counter: its rate per second"
 		}
-		return []Fact{{"Metric", metric}, {"Read from", fmt.Sprintf("each pod, port %s, path %s%s", s.Pods.Port.String(), s.Pods.Path, every(s.Pods.Interval.Duration))}}
+		return []Fact{{"Metric", metric},
+			{"Read from", fmt.Sprintf("each pod, port %s, path %s%s", s.Pods.Port.String(), s.Pods.Path,
+				every(s.Pods.Interval.Duration))}}
 	case s.Prometheus != nil:
-		from := fmt.Sprintf("Prometheus at %s, %s%s", s.Prometheus.Address, scopeOf(s.Prometheus.Scope), every(s.Prometheus.Interval.Duration))
+		from := fmt.Sprintf("Prometheus at %s, %s%s", s.Prometheus.Address, scopeOf(s.Prometheus.Scope),
+			every(s.Prometheus.Interval.Duration))
 		return []Fact{{"Query", s.Prometheus.Query}, {"Read from", from}}
 	case s.RemoteWrite != nil:
-		return []Fact{{"Metric", s.RemoteWrite.Metric + matchers(s.RemoteWrite.MatchLabels)}, {"Read from", "remote write, " + scopeOf(s.RemoteWrite.Scope)}}
+		return []Fact{{"Metric", s.RemoteWrite.Metric + matchers(s.RemoteWrite.MatchLabels)},
+			{"Read from", "remote write, " + scopeOf(s.RemoteWrite.Scope)}}
 	case s.Resource != nil:
 		of := "all containers of a pod"
 		if s.Resource.Container != "" {
 			of = "the container " + s.Resource.Container
 		}
-		return []Fact{{"Metric", fmt.Sprintf("%s of %s", s.Resource.Name, of)}, {"Read from", "metrics.k8s.io" + every(v1alpha1.ResourceInterval)}}
+		return []Fact{{"Metric", fmt.Sprintf("%s of %s", s.Resource.Name, of)},
+			{"Read from", "metrics.k8s.io" + every(v1alpha1.ResourceInterval)}}
 	}
 	return nil
 }
@@ -167,7 +174,9 @@ func problem(err error, metric types.NamespacedName) string {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("There is no PredictedMetric %s in the cluster of your kubeconfig.", metric)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return fmt.Sprintf("Metric, port and bounds are not shown, because you may not get predictedmetrics.foresail.dev in namespace %s: %v", metric.Namespace, err)
+		return fmt.Sprintf(
+			"Metric, port and bounds are not shown, because you may not get predictedmetrics.foresail.dev in namespace %s: %v",
+			metric.Namespace, err)
 	}
 	return "Metric, port and bounds are not shown, because the PredictedMetric cannot be read: " + err.Error()
 }

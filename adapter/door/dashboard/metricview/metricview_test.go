@@ -37,27 +37,33 @@ func TestFactsNameMetricAndBounds(t *testing.T) {
 	}{
 		"pods": {
 			"spec: {threshold: 700m, minReplicas: 2, maxReplicas: 20, source: {pods: {metric: elu, port: 9100}}}\nstatus: {autoscaler: checkout}",
-			[]Fact{{"Metric", "elu"}, {"Read from", "each pod, port 9100, path /metrics, read every 1s"}, {"Threshold", "700m a pod"}, {"Bounds", "at least 2, at most 20"}, {"HPA", "checkout"}},
+			[]Fact{{"Metric", "elu"}, {"Read from", "each pod, port 9100, path /metrics, read every 1s"},
+				{"Threshold", "700m a pod"}, {"Bounds", "at least 2, at most 20"}, {"HPA", "checkout"}},
 		},
 		"a counter of pods": {
 			"spec: {threshold: 50, source: {pods: {metric: requests_total, type: Counter, port: metrics, path: /stats}}}",
-			[]Fact{{"Metric", "requests_total, a counter: its rate per second"}, {"Read from", "each pod, port metrics, path /stats, read every 1s"}, {"Threshold", "50 a pod"}, {"Bounds", "at least 1, no maximum"}},
+			[]Fact{{"Metric", "requests_total, a counter: its rate per second"},
+				{"Read from", "each pod, port metrics, path /stats, read every 1s"}, {"Threshold", "50 a pod"},
+				{"Bounds", "at least 1, no maximum"}},
 		},
 		"Prometheus": {
 			"spec: {threshold: 10, activation: 1, minReplicas: 0, maxReplicas: 5, source: {prometheus: {address: 'http://prometheus:9090', query: 'sum(rate(jobs[1m]))', scope: Target}}}",
 			[]Fact{
-				{"Query", "sum(rate(jobs[1m]))"}, {"Read from", "Prometheus at http://prometheus:9090, one series for the whole target, read every 5s"},
+				{"Query", "sum(rate(jobs[1m]))"},
+				{"Read from", "Prometheus at http://prometheus:9090, one series for the whole target, read every 5s"},
 				{"Threshold", "10 a pod, activation 1"}, {"Bounds", "at least 0, at most 5"},
 			},
 		},
 		"remote write, with an active schedule": {
 			"spec: {threshold: 10, minReplicas: 1, maxReplicas: 5, schedules: [{name: office-hours}], source: {remoteWrite: {metric: rps, matchLabels: {pod: x, job: shop}}}}\n" +
 				"status: {minReplicas: 4, maxReplicas: 9, activeSchedules: [office-hours]}",
-			[]Fact{{"Metric", `rps{job="shop", pod="x"}`}, {"Read from", "remote write, one series for each pod"}, {"Threshold", "10 a pod"}, {"Bounds", "at least 4, at most 9 by the schedule office-hours"}},
+			[]Fact{{"Metric", `rps{job="shop", pod="x"}`}, {"Read from", "remote write, one series for each pod"},
+				{"Threshold", "10 a pod"}, {"Bounds", "at least 4, at most 9 by the schedule office-hours"}},
 		},
 		"resource, with a schedule that is not active": {
 			"spec: {threshold: 500m, maxReplicas: 5, schedules: [{name: office-hours}], source: {resource: {name: cpu, container: web}}}\nstatus: {minReplicas: 1}",
-			[]Fact{{"Metric", "cpu of the container web"}, {"Read from", "metrics.k8s.io, read every 15s"}, {"Threshold", "500m a pod"}, {"Bounds", "at least 1, at most 5; no schedule is active"}},
+			[]Fact{{"Metric", "cpu of the container web"}, {"Read from", "metrics.k8s.io, read every 15s"},
+				{"Threshold", "500m a pod"}, {"Bounds", "at least 1, at most 5; no schedule is active"}},
 		},
 	} {
 		assert.Equal(t, c.facts, look(t, c.object).Facts, name)
@@ -82,9 +88,10 @@ func TestProblemsSayWhatIsMissing(t *testing.T) {
 	metric := types.NamespacedName{Namespace: "shop", Name: "checkout"}
 	kind := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "predictedmetrics"}
 	for want, err := range map[string]error{
-		"you may not get predictedmetrics.foresail.dev in namespace shop": apierrors.NewForbidden(kind, "checkout", errors.New("no")),
-		"There is no PredictedMetric shop/checkout in the cluster":        apierrors.NewNotFound(kind, "checkout"),
-		"cannot be read: connection refused":                              errors.New("connection refused"),
+		"you may not get predictedmetrics.foresail.dev in namespace shop": apierrors.NewForbidden(kind,
+			"checkout", errors.New("no")),
+		"There is no PredictedMetric shop/checkout in the cluster": apierrors.NewNotFound(kind, "checkout"),
+		"cannot be read: connection refused":                       errors.New("connection refused"),
 	} {
 		objects := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {

@@ -1,9 +1,11 @@
-// Package page is what a browser gets from `foresail dashboard`: files that are part of the program, the answers of a replica of
-// Foresail, and those of the command itself. It serves one user on one machine, at a loopback address.
+// Package page serves the pages of `foresail dashboard`: files that are part of the
+// program, the answers of a replica of Foresail, and those of the command itself. It serves one
+// user on one machine, at a loopback address.
 //
-// Other users of the machine and web pages in the user's browser reach that address too. A request is answered only if its Host is
-// that of the server, so that no domain can be rebound to it, and with the token that only the user was shown: in the URL at first,
-// in a cookie from then on. Nothing that is served changes anything, or refers to another server.
+// Other users of the machine and web pages in the user's browser reach that address too. A request
+// is answered only if its Host is that of the server, so that no domain can be rebound to it, and
+// with the token that only the user was shown: in the URL at first, in a cookie from then on.
+// Nothing that is served changes anything, or refers to another server.
 package page
 
 import (
@@ -27,7 +29,7 @@ import (
 //go:embed static
 var static embed.FS
 
-// Answer is what a replica answers.
+// Answer is the response of a replica.
 type Answer struct {
 	Code int
 	Type string
@@ -51,7 +53,7 @@ type Page struct {
 // localPath is the prefix of the paths that are answered on this machine.
 const localPath = "/local/"
 
-// Local is what is answered on this machine. Answers become JSON; a problem that the page is to show is part of them.
+// Local answers requests on this machine. Answers become JSON; a problem that the page is to show is part of them.
 type Local struct {
 	Pools func(ctx context.Context) any
 	Pool  func(ctx context.Context, name string) any
@@ -78,9 +80,10 @@ func (l *Local) handler() http.Handler {
 	mux.HandleFunc("GET "+localPath+"v1/cluster", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, func(context.Context) any { return l.Cluster })
 	})
-	mux.HandleFunc("GET "+localPath+"v1/predictedmetrics/{namespace}/{name}", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, r, func(ctx context.Context) any { return l.Metric(ctx, object(r)) })
-	})
+	mux.HandleFunc("GET "+localPath+"v1/predictedmetrics/{namespace}/{name}",
+		func(w http.ResponseWriter, r *http.Request) {
+			answer(w, r, func(ctx context.Context) any { return l.Metric(ctx, object(r)) })
+		})
 	mux.HandleFunc("GET "+localPath+"v1/workerpools", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, func(ctx context.Context) any { return l.Pools(ctx) })
 	})
@@ -90,7 +93,8 @@ func (l *Local) handler() http.Handler {
 	mux.HandleFunc("GET "+localPath+"v1/whatif/{namespace}/{name}", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, func(ctx context.Context) any { return l.WhatIf(ctx, object(r), r.URL.Query()) })
 	})
-	for of, kind := range map[string]string{"predictedmetrics/{namespace}/{name}": "PredictedMetric", "workerpools/{name}": "WorkerPool"} {
+	for of, kind := range map[string]string{"predictedmetrics/{namespace}/{name}": "PredictedMetric",
+		"workerpools/{name}": "WorkerPool"} {
 		mux.HandleFunc("GET "+localPath+"v1/events/"+of, func(w http.ResponseWriter, r *http.Request) {
 			answer(w, r, func(ctx context.Context) any { return l.Events(ctx, kind, object(r)) })
 		})
@@ -104,7 +108,7 @@ func (l *Local) handler() http.Handler {
 	return mux
 }
 
-// object is what the path names.
+// object returns the object that the path names.
 func object(r *http.Request) types.NamespacedName {
 	return types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 }
@@ -127,8 +131,8 @@ func answer(w http.ResponseWriter, r *http.Request, of func(context.Context) any
 // tokenParameter is the parameter of the URL that has the token.
 const tokenParameter = "token"
 
-// New returns the page of a server at an address, with a token of its own. It fetches what is below the path data, and nothing else.
-// What is below localPath is answered by local.
+// New returns the page of a server at an address, with a token of its own. It fetches what is below
+// the path data, and nothing else. What is below localPath is answered by local.
 func New(address net.Addr, data string, fetch Fetch, local Local) (*Page, error) {
 	_, port, err := net.SplitHostPort(address.String())
 	if err != nil {
@@ -146,18 +150,19 @@ func New(address net.Addr, data string, fetch Fetch, local Local) (*Page, error)
 	}, nil
 }
 
-// URL is what the user opens.
+// URL returns the address that the user opens.
 func (p *Page) URL() string {
 	return "http://" + p.hosts[0] + "/?" + tokenParameter + "=" + p.token
 }
 
-// policy allows for what the files of the page are, and for nothing else.
+// policy allows only the files of the page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range map[string]string{
 		"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
-		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
+		"Cross-Origin-Opener-Policy":   "same-origin",
+		"Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
 	} {
 		w.Header().Set(name, value)
 	}
@@ -168,12 +173,14 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "The dashboard changes nothing.", http.StatusMethodNotAllowed)
 	case r.URL.Path == "/" && p.is(given):
-		// Without a redirect, which browsers would follow without the cookie if another site had the link. The page drops the token
-		// from the address.
-		http.SetCookie(w, &http.Cookie{Name: p.cookie, Value: p.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		// Without a redirect, which browsers would follow without the cookie if another site had the
+		// link. The page drops the token from the address.
+		http.SetCookie(w, &http.Cookie{Name: p.cookie, Value: p.token, Path: "/", HttpOnly: true,
+			SameSite: http.SameSiteStrictMode})
 		p.files.ServeHTTP(w, r)
 	case !p.knows(r):
-		http.Error(w, "Open the whole URL that foresail dashboard printed: its token is missing here, or of another run.", http.StatusForbidden)
+		http.Error(w, "Open the whole URL that foresail dashboard printed: its token is missing here, or of another run.",
+			http.StatusForbidden)
 	case path.Clean(r.URL.Path) != r.URL.Path:
 		http.NotFound(w, r)
 	case strings.HasPrefix(r.URL.Path, p.data):
@@ -185,8 +192,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// knows returns whether the request is of somebody who knows the token. A page of another port may have the browser send the cookie,
-// which the browser then says.
+// knows reports whether the request has the token. A page of another port may make the browser send the
+// cookie, which the browser then declares.
 func (p *Page) knows(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
 		return false
@@ -205,8 +212,8 @@ const fetchTimeout = 15 * time.Second
 func (p *Page) serveData(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), fetchTimeout)
 	defer cancel()
-	wanted := url.URL{Path: r.URL.Path, RawQuery: r.URL.Query().Encode()}
-	answer, err := p.fetch(ctx, wanted.RequestURI())
+	target := url.URL{Path: r.URL.Path, RawQuery: r.URL.Query().Encode()}
+	answer, err := p.fetch(ctx, target.RequestURI())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return

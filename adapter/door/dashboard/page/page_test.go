@@ -19,7 +19,7 @@ import (
 
 var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4711}
 
-// replica answers with the paths that it is asked for.
+// replica answers with the paths that it is requested.
 func replica(asked *[]string) Fetch {
 	return func(_ context.Context, path string) (Answer, error) {
 		*asked = append(*asked, path)
@@ -27,7 +27,7 @@ func replica(asked *[]string) Fetch {
 	}
 }
 
-// local answers with what it is asked for.
+// local answers with what it is requested.
 var local = Local{
 	Cluster: Cluster{Name: "prod", Server: "https://10.0.0.1"},
 	Metric:  func(_ context.Context, metric types.NamespacedName) any { return "local metric " + metric.String() },
@@ -97,32 +97,45 @@ func TestTheTokenOpensThePage(t *testing.T) {
 		request
 		code int
 	}{
-		"the page":                         {request{path: "/", cookie: cookie}, http.StatusOK},
-		"by the name localhost":            {request{path: "/", host: "localhost:4711", cookie: cookie}, http.StatusOK},
-		"a file":                           {request{path: "/app.js", cookie: cookie, site: "same-origin"}, http.StatusOK},
-		"data":                             {request{path: "/dashboard/v1/metrics", cookie: cookie, site: "same-origin"}, http.StatusOK},
-		"typed":                            {request{path: "/", cookie: cookie, site: "none"}, http.StatusOK},
-		"from a link of another site":      {request{path: "/?" + address.RawQuery, site: "cross-site"}, http.StatusOK},
-		"what is local":                    {request{path: "/local/v1/workerpools", cookie: cookie, site: "same-origin"}, http.StatusOK},
-		"local without a cookie":           {request{path: "/local/v1/workerpools"}, http.StatusForbidden},
-		"local from another port":          {request{path: "/local/v1/workerpools", cookie: cookie, site: "same-site"}, http.StatusForbidden},
-		"a local change":                   {request{method: http.MethodPost, path: "/local/v1/workerpools", cookie: cookie}, http.StatusMethodNotAllowed},
-		"a path that leaves what is local": {request{path: "/local/../dashboard/v1/metrics", cookie: cookie}, http.StatusNotFound},
-		"without a cookie":                 {request{path: "/"}, http.StatusForbidden},
-		"data without a cookie":            {request{path: "/dashboard/v1/metrics"}, http.StatusForbidden},
-		"a file without a cookie":          {request{path: "/app.js"}, http.StatusForbidden},
-		"a wrong token":                    {request{path: "/?token=ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, http.StatusForbidden},
-		"an empty token":                   {request{path: "/?token="}, http.StatusForbidden},
-		"a token where there is no page":   {request{path: "/dashboard/v1/metrics?" + address.RawQuery}, http.StatusForbidden},
-		"the cookie of another run":        {request{path: "/", cookie: &http.Cookie{Name: cookie.Name, Value: other.token}}, http.StatusForbidden},
-		"from another port":                {request{path: "/dashboard/v1/metrics", cookie: cookie, site: "same-site"}, http.StatusForbidden},
-		"from another site":                {request{path: "/dashboard/v1/metrics", cookie: cookie, site: "cross-site"}, http.StatusForbidden},
-		"a domain that was rebound":        {request{path: "/", host: "attacker.example:4711", cookie: cookie}, http.StatusMisdirectedRequest},
-		"a domain with the token":          {request{path: "/?" + address.RawQuery, host: "attacker.example:4711"}, http.StatusMisdirectedRequest},
-		"another port":                     {request{path: "/", host: "127.0.0.1:80", cookie: cookie}, http.StatusMisdirectedRequest},
-		"a change":                         {request{method: http.MethodPost, path: "/dashboard/v1/metrics", cookie: cookie}, http.StatusMethodNotAllowed},
-		"a path that leaves that of data":  {request{path: "/dashboard/../metrics", cookie: cookie}, http.StatusNotFound},
-		"a file that there is not":         {request{path: "/metrics", cookie: cookie}, http.StatusNotFound},
+		"the page":              {request{path: "/", cookie: cookie}, http.StatusOK},
+		"by the name localhost": {request{path: "/", host: "localhost:4711", cookie: cookie}, http.StatusOK},
+		"a file":                {request{path: "/app.js", cookie: cookie, site: "same-origin"}, http.StatusOK},
+		"data": {request{path: "/dashboard/v1/metrics", cookie: cookie, site: "same-origin"},
+			http.StatusOK},
+		"typed":                       {request{path: "/", cookie: cookie, site: "none"}, http.StatusOK},
+		"from a link of another site": {request{path: "/?" + address.RawQuery, site: "cross-site"}, http.StatusOK},
+		"what is local": {request{path: "/local/v1/workerpools", cookie: cookie, site: "same-origin"},
+			http.StatusOK},
+		"local without a cookie": {request{path: "/local/v1/workerpools"}, http.StatusForbidden},
+		"local from another port": {request{path: "/local/v1/workerpools", cookie: cookie, site: "same-site"},
+			http.StatusForbidden},
+		"a local change": {request{method: http.MethodPost, path: "/local/v1/workerpools", cookie: cookie},
+			http.StatusMethodNotAllowed},
+		"a path that leaves what is local": {request{path: "/local/../dashboard/v1/metrics", cookie: cookie},
+			http.StatusNotFound},
+		"without a cookie":        {request{path: "/"}, http.StatusForbidden},
+		"data without a cookie":   {request{path: "/dashboard/v1/metrics"}, http.StatusForbidden},
+		"a file without a cookie": {request{path: "/app.js"}, http.StatusForbidden},
+		"a wrong token":           {request{path: "/?token=ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, http.StatusForbidden},
+		"an empty token":          {request{path: "/?token="}, http.StatusForbidden},
+		"a token where there is no page": {request{path: "/dashboard/v1/metrics?" + address.RawQuery},
+			http.StatusForbidden},
+		"the cookie of another run": {request{path: "/", cookie: &http.Cookie{Name: cookie.Name, Value: other.token}},
+			http.StatusForbidden},
+		"from another port": {request{path: "/dashboard/v1/metrics", cookie: cookie, site: "same-site"},
+			http.StatusForbidden},
+		"from another site": {request{path: "/dashboard/v1/metrics", cookie: cookie, site: "cross-site"},
+			http.StatusForbidden},
+		"a domain that was rebound": {request{path: "/", host: "attacker.example:4711", cookie: cookie},
+			http.StatusMisdirectedRequest},
+		"a domain with the token": {request{path: "/?" + address.RawQuery, host: "attacker.example:4711"},
+			http.StatusMisdirectedRequest},
+		"another port": {request{path: "/", host: "127.0.0.1:80", cookie: cookie},
+			http.StatusMisdirectedRequest},
+		"a change": {request{method: http.MethodPost, path: "/dashboard/v1/metrics", cookie: cookie},
+			http.StatusMethodNotAllowed},
+		"a path that leaves that of data": {request{path: "/dashboard/../metrics", cookie: cookie}, http.StatusNotFound},
+		"a file that there is not":        {request{path: "/metrics", cookie: cookie}, http.StatusNotFound},
 	} {
 		w := c.to(p)
 		assert.Equal(t, c.code, w.Code, name)
@@ -132,7 +145,7 @@ func TestTheTokenOpensThePage(t *testing.T) {
 		assert.Equal(t, "no-referrer", w.Header().Get("Referrer-Policy"), name)
 		assert.Equal(t, c.code == http.StatusOK && strings.Contains(c.path, "token="), len(w.Result().Cookies()) == 1, name)
 	}
-	assert.Equal(t, []string{"/dashboard/v1/metrics"}, asked, "nobody else has the replica asked")
+	assert.Equal(t, []string{"/dashboard/v1/metrics"}, asked, "no one else has the replica asked")
 }
 
 func TestAnswersOfTheReplicaAreHandedOn(t *testing.T) {
@@ -150,9 +163,11 @@ func TestAnswersOfTheReplicaAreHandedOn(t *testing.T) {
 		body    string
 	}{
 		{Answer{http.StatusOK, "application/json", []byte(`{}`)}, nil, http.StatusOK, "application/json", "{}"},
-		{Answer{http.StatusBadRequest, "text/plain", []byte("limit: must be")}, nil, http.StatusBadRequest, "text/plain; charset=utf-8", "limit: must be"},
+		{Answer{http.StatusBadRequest, "text/plain", []byte("limit: must be")}, nil, http.StatusBadRequest,
+			"text/plain; charset=utf-8", "limit: must be"},
 		{Answer{http.StatusOK, "text/html", []byte("<script>")}, nil, http.StatusOK, "text/plain; charset=utf-8", "<script>"},
-		{Answer{}, errors.New("no replica answers"), http.StatusBadGateway, "text/plain; charset=utf-8", "no replica answers\n"},
+		{Answer{}, errors.New("no replica answers"), http.StatusBadGateway,
+			"text/plain; charset=utf-8", "no replica answers\n"},
 	} {
 		answer, failure = c.answer, c.failure
 		w := request{path: "/dashboard/v1/metrics?search=a%2Fb&limit=50", cookie: cookie}.to(p)
@@ -188,7 +203,8 @@ func TestWhatIsLocalIsAnsweredAsJSON(t *testing.T) {
 
 var (
 	address = regexp.MustCompile(`(?i)(?:https?:)?//[a-z0-9.-]+\.[a-z]+[^\s"']*`)
-	inline  = regexp.MustCompile(`(?i)<script[^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(`)
+	inline  = regexp.MustCompile(
+		`(?i)<script[^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(`)
 )
 
 // The page asks no other server for anything, and has nothing that its policy forbids, or that makes markup of texts.

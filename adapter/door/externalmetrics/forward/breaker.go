@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxFailures is how many reads in a row may fail before the next ones fail at once. An HPA controller has five reads in
-	// flight by default.
+	// maxFailures is how many reads in a row may fail before the next ones fail at once. An HPA
+	// controller has five reads in flight by default.
 	maxFailures = 5
 	// openFor is how long they do until one read is let through as a probe: as long as an HPA takes to ask again.
 	openFor = 15 * time.Second
@@ -16,7 +16,7 @@ const (
 
 var errNotAsked = errors.New("it has not been asked yet")
 
-// breaker spares reads the wait for an adapter that does not answer. Any HTTP response is an answer.
+// breaker rejects reads at once while an adapter does not answer. Any HTTP response is an answer.
 type breaker struct {
 	now func() time.Time
 
@@ -59,8 +59,9 @@ func (b *breaker) answered() change {
 	return b.changeLocked()
 }
 
-// failed reports that a read had none; slow: not in time. An adapter that lists its metrics may be slow with one of them.
-// Late failures of reads from before the breaker opened keep it open no longer.
+// failed reports that a read had none; slow: not in time. An adapter that lists its metrics may be
+// slow with one of them. Late failures of reads from before the breaker opened keep it open no
+// longer.
 func (b *breaker) failed(cause error, probe, slow bool) change {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,8 +90,9 @@ func (b *breaker) gaveUp(probe bool) {
 	}
 }
 
-// listed reports why the list of metrics had no answer, or that it had one. An answer closes a breaker that is due for a
-// probe, in case that nobody reads at the moment, but only until the next failure: an adapter may list what it cannot read.
+// listed reports why the list of metrics had no answer, or that it had one. An answer closes a
+// breaker that is due for a probe, in case that there are no reads at the moment, but only until the next
+// failure: an adapter may list what it cannot read.
 func (b *breaker) listed(cause error) change {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,13 +1,15 @@
-// Package forward has a second adapter answer reads of external metrics that are not Foresail's, because a cluster sends all
-// of external.metrics.k8s.io to one server.
+// Package forward has a second adapter answer reads of external metrics that are not Foresail's,
+// because a cluster sends all of external.metrics.k8s.io to one server.
 //
-// The three names of package serving are Foresail's, and every other one goes to the second adapter: what it lists decides
-// nothing, as some adapters serve more than they list. Path, query, Accept, status and body pass through unchanged.
+// The three names of package serving are Foresail's, and every other one goes to the second
+// adapter: what it lists decides nothing, as some adapters serve more than they list. Path, query,
+// Accept, status and body pass through unchanged.
 //
-// A second adapter that is slow or down costs Foresail's own metrics nothing. It has a transport and limits of its own, a
-// read waits at most [timeLimit] for it and is not repeated, and after [maxFailures] reads without an answer the next ones fail
-// at once. Nor does a metric that is slow cost the others: it has a share of the reads in flight, and while the list of metrics is
-// answered it is not taken for an adapter that is down. Its list of metrics is read in the background.
+// A second adapter that is slow or down costs Foresail's own metrics nothing. It has a transport
+// and limits of its own, a read waits at most [timeLimit] for it and is not repeated, and after
+// [maxFailures] reads without an answer the next ones fail at once. Nor does a metric that is slow
+// cost the others: it has a share of the reads in flight, and while the list of metrics is answered
+// it is not taken for an adapter that is down. Its list of metrics is read in the background.
 package forward
 
 import (
@@ -39,11 +41,11 @@ import (
 )
 
 const (
-	// timeLimit bounds a request to the second adapter. It is what an aggregator waits for an answer to discovery, and leaves
-	// an HPA two thirds of its 15 s.
+	// timeLimit bounds a request to the second adapter. It is the time that an aggregator waits for
+	// discovery, and leaves an HPA two thirds of its 15 s.
 	timeLimit = 5 * time.Second
-	// maxInFlight bounds the reads that wait for the second adapter. The API server library serves 400 requests at a time, so
-	// that three quarters are left for Foresail's own.
+	// maxInFlight bounds the reads that wait for the second adapter. The API server library serves 400
+	// requests at a time, so that three quarters are left for Foresail's own.
 	maxInFlight = 100
 	// maxOfNamespace bounds those of one namespace, so that others can read while its metrics are slow.
 	maxOfNamespace = 25
@@ -61,10 +63,11 @@ const (
 type Options struct {
 	// Host is the host and port of the second adapter, which serves HTTPS.
 	Host string
-	// CAFile has the certificate authorities, in PEM, one of which has signed the certificate of the second adapter. It is read
-	// again for each connection.
+	// CAFile has the certificate authorities, in PEM, one of which has signed the certificate of the
+	// second adapter. It is read again for each connection.
 	CAFile string
-	// InsecureSkipTLSVerify accepts any certificate in place of CAFile. Any server at the address then receives Foresail's token.
+	// InsecureSkipTLSVerify accepts any certificate in place of CAFile. Any server that answers then
+	// receives Foresail's token.
 	InsecureSkipTLSVerify bool
 	// Cluster has the credentials of Foresail, with which it authenticates itself to the second adapter too.
 	Cluster    *rest.Config
@@ -101,8 +104,8 @@ func newForwarder(o Options, transport http.RoundTripper) *Forwarder {
 	}
 }
 
-// Handler forwards reads of metrics that are not Foresail's, and leaves everything else to next. Requests must have been
-// authenticated and authorized.
+// Handler forwards reads of metrics that are not Foresail's, and leaves everything else to next.
+// Requests must have been authenticated and authorized.
 func (f *Forwarder) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if info, ok := foreign(r); ok {
@@ -113,8 +116,9 @@ func (f *Forwarder) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// foreign returns what a request reads, and whether it is to be forwarded. The path must be exactly the one for which the
-// caller was authorized: what the second adapter might take for another metric or namespace stays here.
+// foreign returns what a request reads, and whether it is to be forwarded. The path must be exactly
+// the one for which the caller was authorized: what the second adapter might take for another
+// metric or namespace stays here.
 func foreign(r *http.Request) (*request.RequestInfo, bool) {
 	info, ok := request.RequestInfoFrom(r.Context())
 	if !ok || r.Method != http.MethodGet || info.Verb != "get" && info.Verb != "list" {
@@ -148,7 +152,8 @@ func (f *Forwarder) forward(w http.ResponseWriter, r *http.Request, namespace, m
 	ctx, cancel := context.WithTimeout(r.Context(), f.limit)
 	defer cancel()
 	a := &attempt{f: f, metric: metric, began: f.now()}
-	defer func() { f.finish(r.Context(), a, probe) }() // a body that ends early makes the proxy panic, so that its reader notices
+	// a body that ends early makes the proxy panic, so that its reader notices
+	defer func() { f.finish(r.Context(), a, probe) }()
 	proxy := httputil.ReverseProxy{
 		Rewrite: f.rewrite, Transport: finalOnly{f.transport}, ErrorLog: log.New(io.Discard, "", 0),
 		ModifyResponse: a.receive,
@@ -157,8 +162,8 @@ func (f *Forwarder) forward(w http.ResponseWriter, r *http.Request, namespace, m
 	proxy.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// rewrite makes the request to the second adapter. Of the headers it gets what has to do with the form of an answer, and no
-// credentials but Foresail's, which the transport adds.
+// rewrite makes the request to the second adapter. Of the headers it gets what has to do with the
+// form of an answer, and no credentials but Foresail's, which the transport adds.
 func (f *Forwarder) rewrite(p *httputil.ProxyRequest) {
 	p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = "https", f.host, f.host
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
@@ -171,8 +176,8 @@ func (f *Forwarder) rewrite(p *httputil.ProxyRequest) {
 	}
 }
 
-// finalOnly drops interim answers such as 103 Early Hints. The proxy would pass them on, and clear the headers that this
-// server has set.
+// finalOnly drops interim answers such as 103 Early Hints. The proxy would pass them on, and clear
+// the headers that this server has set.
 type finalOnly struct{ http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
@@ -206,13 +211,13 @@ var (
 	errRedirect = errors.New("answers with a redirect")
 )
 
-// passedOn are the headers of an answer that its reader gets: those that say how to read the body, and warnings. Any other could change
-// how the reader treats this server. Clients of Kubernetes would wait as long as a Retry-After says, and an HPA controller
-// would keep other HPAs waiting.
+// passedOn are the headers of an answer that its reader gets: those that say how to read the body,
+// and warnings. Any other could change how the reader treats this server. Clients of Kubernetes
+// would wait as long as a Retry-After says, and an HPA controller would keep other HPAs waiting.
 var passedOn = []string{"Content-Type", "Content-Encoding", "Content-Length", "Vary", "Warning"}
 
-// receive checks and corrects the header of an answer. A redirect is none: whoever follows it would ask another server with
-// the reader's credentials.
+// receive checks and corrects the header of an answer. A redirect is rejected: a client that follows it
+// would send the reader's credentials to another server.
 func (a *attempt) receive(response *http.Response) error {
 	a.code = response.StatusCode
 	switch {
@@ -298,7 +303,8 @@ func (f *Forwarder) refuse(w http.ResponseWriter, r *http.Request, metric, resul
 
 // answer is a 503 without a Retry-After, in the form that the client accepts.
 func (f *Forwarder) answer(w http.ResponseWriter, r *http.Request, metric, problem string) {
-	err := apierrors.NewServiceUnavailable(fmt.Sprintf("Foresail has no metric %q, and the second adapter https://%s %s", metric, f.host, problem))
+	err := apierrors.NewServiceUnavailable(fmt.Sprintf("Foresail has no metric %q, and the second adapter https://%s %s",
+		metric, f.host, problem))
 	err.ErrStatus.Details = &metav1.StatusDetails{Group: v1beta1.GroupName, Kind: metric}
 	responsewriters.ErrorNegotiated(err, apiserver.Codecs, v1beta1.SchemeGroupVersion, w, r)
 }
@@ -311,7 +317,8 @@ func (f *Forwarder) say(ctx context.Context, c change) {
 	case c.cause == nil:
 		log.Info("The second adapter answers")
 	default:
-		log.Info("The second adapter does not answer: reads of its metrics fail. Foresail's own metrics are served as before", "cause", c.cause)
+		log.Info("The second adapter does not answer: reads of its metrics fail. Foresail's own metrics are served as before",
+			"cause", c.cause)
 	}
 }
 

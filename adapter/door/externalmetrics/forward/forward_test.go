@@ -33,7 +33,8 @@ func answering(code int, body string, header ...string) adapter {
 		for i := 0; i < len(header); i += 2 {
 			h.Add(header[i], header[i+1])
 		}
-		return &http.Response{StatusCode: code, Header: h, Body: io.NopCloser(strings.NewReader(body)), ContentLength: -1, Request: r}, nil
+		return &http.Response{StatusCode: code, Header: h, Body: io.NopCloser(strings.NewReader(body)),
+			ContentLength: -1, Request: r}, nil
 	}
 }
 
@@ -71,7 +72,8 @@ func newRead(ctx context.Context, target string, header ...string) *http.Request
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
 	}
-	resolver := request.RequestInfoFactory{APIPrefixes: sets.NewString("apis", "api"), GrouplessAPIPrefixes: sets.NewString("api")}
+	resolver := request.RequestInfoFactory{APIPrefixes: sets.NewString("apis", "api"),
+		GrouplessAPIPrefixes: sets.NewString("api")}
 	info, err := resolver.NewRequestInfo(r)
 	if err != nil {
 		panic(err)
@@ -122,7 +124,8 @@ func TestOnlyReadsOfOtherMetricsAreForwarded(t *testing.T) {
 		assert.Equal(t, "own", read(f, r).Body.String(), method)
 	}
 	assert.Equal(t, "own", read(f, newRead(t.Context(), queue, "Via", hop)).Body.String(), "sent in a circle")
-	assert.Equal(t, "own", read(f, httptest.NewRequest(http.MethodGet, queue, nil)).Body.String(), "not seen by the chain of the API server")
+	assert.Equal(t, "own", read(f, httptest.NewRequest(http.MethodGet, queue, nil)).Body.String(),
+		"not seen by the chain of the API server")
 }
 
 func TestCredentialsOfTheCallerAreDropped(t *testing.T) {
@@ -132,27 +135,34 @@ func TestCredentialsOfTheCallerAreDropped(t *testing.T) {
 		return answering(http.StatusOK, "")(r)
 	})
 	f, _ := forwarderTo(to)
-	r := newRead(t.Context(), queue+"?labelSelector=a%3Db%2Cc%20in%20%28d%29;e", "Authorization", "Bearer caller", "X-Remote-User", "admin", "X-Remote-Group", "system:masters",
-		"X-Remote-Extra-Scopes", "all", "Impersonate-User", "admin", "Cookie", "session", "X-Forwarded-For", "10.0.0.1", "Connection", "X-Custom", "X-Custom", "y",
-		"Accept", "application/vnd.kubernetes.protobuf", "Accept-Encoding", "gzip", "User-Agent", "kube-controller-manager", "Upgrade", "websocket")
+	r := newRead(t.Context(), queue+"?labelSelector=a%3Db%2Cc%20in%20%28d%29;e", "Authorization", "Bearer caller",
+		"X-Remote-User", "admin", "X-Remote-Group", "system:masters",
+		"X-Remote-Extra-Scopes", "all", "Impersonate-User", "admin", "Cookie", "session", "X-Forwarded-For", "10.0.0.1",
+		"Connection", "X-Custom", "X-Custom", "y",
+		"Accept", "application/vnd.kubernetes.protobuf", "Accept-Encoding", "gzip", "User-Agent",
+		"kube-controller-manager", "Upgrade", "websocket")
 	assert.Equal(t, http.StatusOK, read(f, r).Code)
 	assert.Equal(t, http.Header{
-		"Accept": {"application/vnd.kubernetes.protobuf"}, "Accept-Encoding": {"gzip"}, "User-Agent": {"kube-controller-manager"}, "Via": {hop},
+		"Accept": {"application/vnd.kubernetes.protobuf"}, "Accept-Encoding": {"gzip"},
+		"User-Agent": {"kube-controller-manager"}, "Via": {hop},
 	}, got.Header)
-	assert.Equal(t, "https://second.example.svc:443"+queue+"?labelSelector=a%3Db%2Cc%20in%20%28d%29;e", got.URL.String(), "to the byte")
+	assert.Equal(t, "https://second.example.svc:443"+queue+"?labelSelector=a%3Db%2Cc%20in%20%28d%29;e",
+		got.URL.String(), "to the byte")
 	assert.Equal(t, "second.example.svc:443", got.Host)
 	assert.Zero(t, got.ContentLength)
 }
 
 func TestHeadersOfAnAnswer(t *testing.T) {
-	to := newNetwork(answering(http.StatusTooManyRequests, "slow down", "Retry-After", "10", "Cache-Control", "public", "Content-Type", "text/plain", "Warning", `299 - "x"`, "Set-Cookie", "session=1", "Audit-Id", "other"))
+	to := newNetwork(answering(http.StatusTooManyRequests, "slow down", "Retry-After", "10", "Cache-Control", "public",
+		"Content-Type", "text/plain", "Warning", `299 - "x"`, "Set-Cookie", "session=1", "Audit-Id", "other"))
 	f, registry := forwarderTo(to)
 	w := httptest.NewRecorder()
 	w.Header().Set("Cache-Control", "no-cache, private") // as the chain of the API server does
 	f.Handler(own).ServeHTTP(w, newRead(t.Context(), queue))
 	assert.Equal(t, http.StatusTooManyRequests, w.Code)
 	assert.Equal(t, "slow down", w.Body.String())
-	assert.Equal(t, http.Header{"Cache-Control": {"no-cache, private"}, "Content-Type": {"text/plain"}, "Warning": {`299 - "x"`}}, w.Header(), "the HPA's client would wait for Retry-After")
+	assert.Equal(t, http.Header{"Cache-Control": {"no-cache, private"}, "Content-Type": {"text/plain"},
+		"Warning": {`299 - "x"`}}, w.Header(), "the HPA's client would wait for Retry-After")
 	assert.InDelta(t, 1, requests(t, registry, "429"), 0)
 }
 
@@ -248,7 +258,8 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 			began := time.Now()
 			w := read(f, newRead(t.Context(), queue))
 			assert.Equal(t, http.StatusServiceUnavailable, w.Code)
-			assert.Contains(t, w.Body.String(), `Foresail has no metric \"queue\", and the second adapter https://second.example.svc:443 does not answer: no answer within 5s`)
+			assert.Contains(t, w.Body.String(),
+				`Foresail has no metric \"queue\", and the second adapter https://second.example.svc:443 does not answer: no answer within 5s`)
 			assert.Empty(t, w.Header().Get("Retry-After"))
 			assert.Equal(t, timeLimit, time.Since(began), "its own limit, and no second try")
 		}
@@ -309,7 +320,8 @@ func TestAnAnswerInBetweenKeepsTheBreakerClosed(t *testing.T) {
 	}
 }
 
-// A client that does not wait, such as with timeout=1ms, says nothing about the second adapter, and takes no probe with it.
+// A client that does not wait, such as with timeout=1ms, says nothing about the second adapter, and
+// takes no probe with it.
 func TestClientsThatGiveUpDoNotOpenTheBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := newNetwork(silent)
@@ -370,10 +382,11 @@ func (endless) Close() error               { return nil }
 
 func TestAnswersAreBounded(t *testing.T) {
 	to := newNetwork(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: endless{}, ContentLength: -1, Request: r}, nil
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: endless{},
+			ContentLength: -1, Request: r}, nil
 	})
 	f, _ := forwarderTo(to)
-	// A server's context makes the proxy break the connection, so that nobody takes a part for the whole.
+	// A server's context makes the proxy break the connection, so that no one takes a part for the whole.
 	ctx := context.WithValue(t.Context(), http.ServerContextKey, &http.Server{})
 	w := httptest.NewRecorder()
 	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { f.Handler(own).ServeHTTP(w, newRead(ctx, queue)) })
@@ -381,7 +394,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	assert.Empty(t, f.inFlight.of, "released all the same")
 
 	to.set(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: endless{}, ContentLength: maxBytes + 1, Request: r}, nil
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: endless{},
+			ContentLength: maxBytes + 1, Request: r}, nil
 	})
 	refused := read(f, newRead(t.Context(), queue))
 	assert.Equal(t, http.StatusServiceUnavailable, refused.Code)
@@ -409,7 +423,8 @@ func (s *stalled) Close() error { return nil }
 func TestAnswersThatStallAreFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := newNetwork(func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: &stalled{ctx: r.Context()}, ContentLength: -1, Request: r}, nil
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: &stalled{ctx: r.Context()},
+				ContentLength: -1, Request: r}, nil
 		})
 		f, registry := forwarderTo(to)
 		ctx := context.WithValue(t.Context(), http.ServerContextKey, &http.Server{})

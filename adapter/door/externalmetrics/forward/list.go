@@ -29,8 +29,8 @@ func (f *Forwarder) Metrics() []string {
 	return nil
 }
 
-// Run lists the metrics of the second adapter, and calls changed after each change, until the context ends. The last good list
-// stays while there is no other.
+// Run lists the metrics of the second adapter, and calls changed after each change, until the
+// context ends. The last good list stays while there is no other.
 func (f *Forwarder) Run(ctx context.Context, changed func()) {
 	ticker := time.NewTicker(listEvery)
 	defer ticker.Stop()
@@ -45,7 +45,7 @@ func (f *Forwarder) Run(ctx context.Context, changed func()) {
 	}
 }
 
-// state is what has been logged about lists.
+// state is the state of lists that was logged last.
 type state struct {
 	problem  string   // why the last list was of no use
 	shadowed []string // names that are Foresail's

@@ -43,7 +43,8 @@ func TestListIsReadInTheBackground(t *testing.T) {
 			synctest.Wait()
 		}
 		next(listOf("queue", "predicted_load", "externalmetrics", "queue", "other/status"))
-		assert.Equal(t, []string{"queue", "externalmetrics"}, f.Metrics(), "each once, KEDA's placeholder included, without Foresail's")
+		assert.Equal(t, []string{"queue", "externalmetrics"}, f.Metrics(),
+			"each once, KEDA's placeholder included, without Foresail's")
 		assert.Equal(t, 1, changes)
 		assert.InDelta(t, 1, value(t, registry, "foresail_forward_shadowed_metrics", ""), 0)
 		assert.InDelta(t, 1, value(t, registry, "foresail_forward_available", ""), 0)
@@ -53,7 +54,8 @@ func TestListIsReadInTheBackground(t *testing.T) {
 		assert.InDelta(t, 0, value(t, registry, "foresail_forward_shadowed_metrics", ""), 0)
 
 		for _, useless := range []adapter{
-			refusing, silent, answering(http.StatusForbidden, "{}"), answering(http.StatusOK, "no JSON"), answering(http.StatusOK, `{"groupVersion":"v1"}`),
+			refusing, silent, answering(http.StatusForbidden, "{}"), answering(http.StatusOK, "no JSON"),
+			answering(http.StatusOK, `{"groupVersion":"v1"}`),
 		} {
 			next(useless)
 			time.Sleep(timeLimit)
@@ -66,7 +68,7 @@ func TestListIsReadInTheBackground(t *testing.T) {
 	})
 }
 
-// Where nobody reads, a list shows that the second adapter is back.
+// Where no one reads, a list shows that the second adapter is back.
 func TestListClosesTheBreakerForOneFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := newNetwork(refusing)

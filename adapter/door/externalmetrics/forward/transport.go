@@ -26,11 +26,12 @@ func ReadCA(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// newTransport returns a transport that shares nothing with any other. It speaks HTTP/1.1, where a request that hangs holds up
-// no other one.
+// newTransport returns a transport that shares nothing with any other. It speaks HTTP/1.1, where a
+// request that hangs holds up no other one.
 func newTransport(o Options) (http.RoundTripper, error) {
 	d := dialer{o: o}
-	credentials := &rest.Config{UserAgent: o.Cluster.UserAgent, BearerToken: o.Cluster.BearerToken, BearerTokenFile: o.Cluster.BearerTokenFile}
+	credentials := &rest.Config{UserAgent: o.Cluster.UserAgent, BearerToken: o.Cluster.BearerToken,
+		BearerTokenFile: o.Cluster.BearerTokenFile}
 	if own, err := rest.TLSConfigFor(o.Cluster); err != nil {
 		return nil, fmt.Errorf("read the credentials of Foresail: %w", err)
 	} else if own != nil {
@@ -46,7 +47,7 @@ func newTransport(o Options) (http.RoundTripper, error) {
 // maxIdle is how many connections are kept for later.
 const maxIdle = 16
 
-// dialer connects to the second adapter. It reads the authorities anew for each connection, so that they may change.
+// dialer connects to the second adapter. It reads the authorities again for each connection, because they may change.
 type dialer struct {
 	o           Options
 	certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error) // of Foresail; nil: it has a token

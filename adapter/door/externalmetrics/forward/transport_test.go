@@ -55,7 +55,8 @@ func TestAuthoritiesAreReadAgain(t *testing.T) {
 	caFile := write(t, filepath.Join(t.TempDir(), "ca.crt"), other.authority)
 	token := write(t, filepath.Join(t.TempDir(), "token"), []byte("foresail\n"))
 	f, err := New(Options{
-		Host: s.host(), CAFile: caFile, Cluster: &rest.Config{BearerTokenFile: token}, Registerer: prometheus.NewRegistry(), Now: time.Now,
+		Host: s.host(), CAFile: caFile, Cluster: &rest.Config{BearerTokenFile: token},
+		Registerer: prometheus.NewRegistry(), Now: time.Now,
 	})
 	require.NoError(t, err)
 	for _, c := range []struct {
@@ -85,7 +86,8 @@ func TestAuthoritiesAreReadAgain(t *testing.T) {
 
 func TestVerificationIsLeftOutOnlyByOption(t *testing.T) {
 	s := serveTLS(t)
-	f, err := New(Options{Host: s.host(), InsecureSkipTLSVerify: true, Cluster: &rest.Config{BearerToken: "foresail"}, Registerer: prometheus.NewRegistry(), Now: time.Now})
+	f, err := New(Options{Host: s.host(), InsecureSkipTLSVerify: true, Cluster: &rest.Config{BearerToken: "foresail"},
+		Registerer: prometheus.NewRegistry(), Now: time.Now})
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusNoContent, read(f, newRead(t.Context(), queue)).Code)
 	assert.Equal(t, "Bearer foresail", s.token.Load())

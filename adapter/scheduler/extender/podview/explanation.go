@@ -1,5 +1,6 @@
-// Package podview is what `foresail explain pod` and the page of `foresail dashboard` show of the placement of a pod: the state of
-// the pod, and the newest decisions of the extender's replicas on it, in the same words.
+// Package podview explains the placement of a pod for `foresail explain pod` and the page of
+// `foresail dashboard`: the state of the pod, and the newest decisions of the extender's replicas on
+// it, in the same words.
 package podview
 
 import (
@@ -21,7 +22,7 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Explanation is what is known of the placement of a pod, as JSON too.
+// Explanation holds the known facts about the placement of a pod; it is also printed as JSON.
 type Explanation struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
@@ -40,7 +41,7 @@ type Explanation struct {
 	Unreachable map[string]string `json:"unreachable,omitempty"`
 }
 
-// State is what the cluster says of the pod.
+// State is the state of the pod in the cluster.
 type State struct {
 	UID       types.UID    `json:"uid"`
 	Scheduler string       `json:"schedulerName"`
@@ -54,10 +55,12 @@ type State struct {
 func New(pod types.NamespacedName, now time.Time) (*Explanation, error) {
 	var errs []error
 	if len(validation.IsDNS1123Label(pod.Namespace)) > 0 {
-		errs = append(errs, &pipeline.FieldError{Field: "namespace", Value: fmt.Sprintf("%q", pod.Namespace), Accept: "a DNS label, such as shop"})
+		errs = append(errs, &pipeline.FieldError{Field: "namespace", Value: fmt.Sprintf("%q", pod.Namespace),
+			Accept: "a DNS label, such as shop"})
 	}
 	if len(validation.IsDNS1123Subdomain(pod.Name)) > 0 {
-		errs = append(errs, &pipeline.FieldError{Field: "name", Value: fmt.Sprintf("%q", pod.Name), Accept: "a DNS subdomain, such as checkout-7d9c5"})
+		errs = append(errs, &pipeline.FieldError{Field: "name", Value: fmt.Sprintf("%q", pod.Name),
+			Accept: "a DNS subdomain, such as checkout-7d9c5"})
 	}
 	return &Explanation{Namespace: pod.Namespace, Name: pod.Name, At: now}, errors.Join(errs...)
 }
@@ -73,7 +76,8 @@ func (e *Explanation) Read(ctx context.Context, client kubernetes.Interface) {
 		e.PodError = fmt.Sprintf("the pod cannot be read: %v", err)
 		return
 	}
-	e.Pod = &State{UID: pod.UID, Scheduler: pod.Spec.SchedulerName, Created: pod.CreationTimestamp, Node: pod.Spec.NodeName}
+	e.Pod = &State{UID: pod.UID, Scheduler: pod.Spec.SchedulerName,
+		Created: pod.CreationTimestamp, Node: pod.Spec.NodeName}
 	if c := scheduledCondition(pod); c != nil {
 		e.Pod.Scheduled, e.Pod.Message = &c.LastTransitionTime, c.Message
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/foresail/foresail/adapter/scheduler/extender"
 )
 
-// maxScored is how many nodes are printed unless all are asked for.
+// maxScored is the number of nodes that are printed unless all are requested.
 const maxScored = 10
 
 // table writes lines, of which tabs make columns. It keeps the first error.
@@ -32,7 +32,7 @@ func (t *table) section() {
 	}
 }
 
-// Table writes an explanation that has an answer, with each node if all are asked for.
+// Table writes an explanation that has an answer, with each node if all is set.
 func Table(w io.Writer, e *Explanation, all bool) error {
 	t := &table{tabs: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 	t.line("Pod %s/%s", e.Namespace, e.Name)
@@ -83,7 +83,8 @@ func (t *table) scores(p *extender.ScoreDecision, all bool) {
 // columns are the four of each resource.
 func columns(cpu, memory *extender.Share) string {
 	c, m := amountsOf(cpu, cores), amountsOf(memory, bytesOf)
-	return strings.Join([]string{c.Predicted, c.Assumed, c.Pod, c.Allocatable, m.Predicted, m.Assumed, m.Pod, m.Allocatable}, "\t")
+	return strings.Join([]string{c.Predicted, c.Assumed, c.Pod, c.Allocatable, m.Predicted,
+		m.Assumed, m.Pod, m.Allocatable}, "\t")
 }
 
 // passed prints the nodes that passed the filter, if they were not scored.
@@ -93,16 +94,16 @@ func (t *table) passed(f *extender.FilterDecision, unscored, all bool) {
 	}
 	t.section()
 	t.line("PASSED\tCPU: PREDICTED\tASSUMED\tPOD\tOF\tMEMORY: PREDICTED\tASSUMED\tPOD\tOF\tWHY")
-	told := 0
+	shown := 0
 	for _, n := range f.Nodes {
-		if n.Filtered || told == maxScored && !all {
+		if n.Filtered || shown == maxScored && !all {
 			continue
 		}
-		told++
+		shown++
 		t.line("%s\t%s\t%s", n.Name, columns(n.CPU, n.Memory), n.Message)
 	}
-	if told < f.Passed {
-		t.line("%d more: --all shows them", f.Passed-told)
+	if shown < f.Passed {
+		t.line("%d more: --all shows them", f.Passed-shown)
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 const (
 	// maxUnbound bounds the list.
 	maxUnbound = 100
-	// unboundAge is how old the list may be. A cluster that takes long to list them is listing for a twentieth of the time.
+	// unboundAge is how old the list may be. A cluster that takes long to list them is listing for a
+	// twentieth of the time.
 	unboundAge  = 10 * time.Second
 	listingRest = 20
 )
@@ -30,7 +31,7 @@ type Unbound struct {
 	Failure error // why there is no cluster to read
 	Now     func() time.Time
 
-	mu   sync.Mutex // of what is below; held while pods are listed, so that it is done once
+	mu   sync.Mutex // guards the fields below; held while pods are listed, so that concurrent readers list once
 	last *UnboundList
 	took time.Duration
 }
@@ -77,13 +78,16 @@ func (u *Unbound) read(ctx context.Context) (UnboundList, error) {
 	if u.Failure != nil {
 		return out, u.Failure
 	}
-	waiting := fields.AndSelectors(fields.OneTermEqualSelector("spec.nodeName", ""), fields.OneTermEqualSelector("status.phase", string(corev1.PodPending)))
-	pods, err := u.Cluster.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: waiting.String(), Limit: maxUnbound})
+	waiting := fields.AndSelectors(fields.OneTermEqualSelector("spec.nodeName", ""),
+		fields.OneTermEqualSelector("status.phase", string(corev1.PodPending)))
+	pods, err := u.Cluster.CoreV1().Pods("").List(ctx,
+		metav1.ListOptions{FieldSelector: waiting.String(), Limit: maxUnbound})
 	if err != nil {
 		return out, err
 	}
 	slices.SortStableFunc(pods.Items, func(a, b corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	now := u.Now()
 	for i := range pods.Items {
@@ -92,7 +96,8 @@ func (u *Unbound) read(ctx context.Context) (UnboundList, error) {
 			message = c.Message
 		}
 		out.Pods = append(out.Pods, UnboundPod{
-			Namespace: pod.Namespace, Name: pod.Name, Age: duration.HumanDuration(now.Sub(pod.CreationTimestamp.Time)), Message: whyUnbound(message),
+			Namespace: pod.Namespace, Name: pod.Name, Age: duration.HumanDuration(now.Sub(pod.CreationTimestamp.Time)),
+			Message: whyUnbound(message),
 		})
 	}
 	out.More = pods.Continue != ""

@@ -39,7 +39,8 @@ type Node struct {
 
 // ViewOf puts an explanation into words, and what went wrong with it, if anything did.
 func ViewOf(e *Explanation, err error) View {
-	v := View{Time: e.At, Namespace: e.Namespace, Name: e.Name, Facts: []Fact{}, Filtered: []Reason{}, Nodes: []Node{}, Missing: e.missing()}
+	v := View{Time: e.At, Namespace: e.Namespace, Name: e.Name, Facts: []Fact{}, Filtered: []Reason{},
+		Nodes: []Node{}, Missing: e.missing()}
 	if err != nil {
 		v.Problem = "There is no answer: " + err.Error()
 	}
@@ -65,11 +66,13 @@ func (v *View) addNodes(passed, filtered []Node) {
 	all := len(passed) + len(filtered)
 	v.About = fmt.Sprintf("%d nodes", all)
 	if len(v.Nodes) < all {
-		v.About += fmt.Sprintf("; shown are %d of %d that passed, and %d of %d that were filtered", len(some), len(passed), len(others), len(filtered))
+		v.About += fmt.Sprintf("; shown are %d of %d that passed, and %d of %d that were filtered", len(some),
+			len(passed), len(others), len(filtered))
 	}
 }
 
-// first returns n nodes at most. The one that the pod went to is among them: if it comes later, it takes the place of the last.
+// first returns n nodes at most. The one that the pod went to is among them: if it comes later, it
+// takes the place of the last.
 func first(nodes []Node, n int) []Node {
 	if n >= len(nodes) {
 		return nodes
@@ -80,7 +83,7 @@ func first(nodes []Node, n int) []Node {
 	return nodes[:n]
 }
 
-// nodesOf are those that were scored, or passed without a score, and those that were filtered.
+// nodesOf returns the nodes that were scored, or passed without a score, and the nodes that were filtered.
 func nodesOf(e *Explanation) (passed, filtered []Node) {
 	here := ""
 	if e.Pod != nil {

@@ -29,18 +29,21 @@ var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 // answer is one of five minutes ago, of which the last of the scored nodes is the best.
 func answer(scored, filtered int) extender.Explanation {
-	about := extender.Decision{At: now.Add(-5 * time.Minute), UID: "uid-1", Requests: extender.Amounts{CPU: 0.25, Memory: 200 << 20}, Estimate: extender.Amounts{CPU: 0.3, Memory: 250 << 20}}
+	about := extender.Decision{At: now.Add(-5 * time.Minute), UID: "uid-1",
+		Requests: extender.Amounts{CPU: 0.25, Memory: 200 << 20}, Estimate: extender.Amounts{CPU: 0.3, Memory: 250 << 20}}
 	filter := &extender.FilterDecision{Decision: about, Passed: scored, Filtered: filtered}
 	prioritize := &extender.ScoreDecision{Decision: about}
 	for i := range scored {
 		name := fmt.Sprintf("node-%04d", i)
 		cpu := &extender.Share{Predicted: new(2.0), Assumed: 0.25, Pod: 0.25, Allocatable: 4}
 		filter.Nodes = append(filter.Nodes, extender.FilterNode{Name: name, Reason: "fits", Message: "passed", CPU: cpu})
-		prioritize.Nodes = append(prioritize.Nodes, extender.ScoredNode{Name: name, Score: i * 10 / scored, Used: 0.625, CPU: cpu, Message: "62% used with this pod"})
+		prioritize.Nodes = append(prioritize.Nodes,
+			extender.ScoredNode{Name: name, Score: i * 10 / scored, Used: 0.625, CPU: cpu, Message: "62% used with this pod"})
 	}
 	for i := range filtered {
 		filter.Nodes = append(filter.Nodes, extender.FilterNode{
-			Name: fmt.Sprintf("full-%04d", i), Filtered: true, Reason: "memory", Message: "memory would exceed 95%", Memory: &extender.Share{Requested: 1 << 30, Pod: 200 << 20, Allocatable: 8 << 30},
+			Name: fmt.Sprintf("full-%04d", i), Filtered: true, Reason: "memory", Message: "memory would exceed 95%",
+			Memory: &extender.Share{Requested: 1 << 30, Pod: 200 << 20, Allocatable: 8 << 30},
 		})
 	}
 	return extender.Explanation{Namespace: "shop", Name: "checkout", Filter: filter, Prioritize: prioritize}
@@ -67,7 +70,8 @@ func TestViewHasTheWordsOfTheTable(t *testing.T) {
 	require.NoError(t, Table(&table, e, true))
 	require.NoError(t, Table(&table, e, false))
 	Warn(&table, e)
-	texts := []string{v.Sentence, v.Filtered[0].Such, v.Nodes[0].Message, v.Nodes[0].CPU.Predicted, v.Nodes[3].Message, v.Missing[0]}
+	texts := []string{v.Sentence, v.Filtered[0].Such, v.Nodes[0].Message, v.Nodes[0].CPU.Predicted,
+		v.Nodes[3].Message, v.Missing[0]}
 	for _, f := range v.Facts {
 		texts = append(texts, f.Text)
 	}
@@ -75,9 +79,11 @@ func TestViewHasTheWordsOfTheTable(t *testing.T) {
 	for _, text := range texts {
 		assert.Contains(t, table.String(), text)
 	}
-	assert.Equal(t, "It went to node-0001, with score 3. node-0002 had 6; the scheduler's own plugins have a say, too.", v.Sentence)
+	assert.Equal(t, "It went to node-0001, with score 3. node-0002 had 6; the scheduler's own plugins have a say, too.",
+		v.Sentence)
 	assert.Equal(t, "5m ago, by foresail-0: ", v.Facts[1].Text)
-	assert.Equal(t, Reason{Reason: "memory", Nodes: 4, Such: "full-0000, full-0001, full-0002, …: memory would exceed 95%"}, v.Filtered[0])
+	assert.Equal(t, Reason{Reason: "memory", Nodes: 4,
+		Such: "full-0000, full-0001, full-0002, …: memory would exceed 95%"}, v.Filtered[0])
 	assert.Equal(t, "7 nodes", v.About)
 	require.Len(t, v.Nodes, 7)
 	assert.Equal(t, Node{
@@ -129,7 +135,8 @@ func TestViewsAreBounded(t *testing.T) {
 		assert.Equal(t, fmt.Sprintf("node-%04d", (9*c.scored+9)/10), v.Nodes[0].Name, "the best")
 		assert.Equal(t, c.filtered, v.Filtered[0].Nodes, "all are counted")
 
-		for _, went := range []string{"node-0000", fmt.Sprintf("full-%04d", c.filtered-1)} { // the worst score, and one that another scheduler chose
+		for _, went := range []string{"node-0000", fmt.Sprintf("full-%04d", c.filtered-1)} {
+			// the worst score, and one that another scheduler chose
 			v := ViewOf(explained(t, went, answer(c.scored, c.filtered)), nil)
 			assert.Equal(t, c.about, v.About)
 			require.Len(t, v.Nodes, c.passed+c.left)
@@ -141,7 +148,8 @@ func TestViewsAreBounded(t *testing.T) {
 func TestViewWithoutAnAnswer(t *testing.T) {
 	e := explained(t, "node-1")
 	v := ViewOf(e, e.Unanswered())
-	assert.Contains(t, v.Problem, "There is no answer: no replica of Foresail () was asked about the pod shop/checkout lately")
+	assert.Contains(t, v.Problem,
+		"There is no answer: no replica of Foresail () was asked about the pod shop/checkout lately")
 	assert.Equal(t, "It went to node-1.", v.Sentence)
 	text, err := json.Marshal(v)
 	require.NoError(t, err)
@@ -168,10 +176,12 @@ func TestNamesThatNoPodHas(t *testing.T) {
 }
 
 func unboundPod(name string, age time.Duration, message string) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age))}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name,
+		CreationTimestamp: metav1.NewTime(now.Add(-age))}}
 	pod.Status.Phase = corev1.PodPending
 	if message != "" {
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: message}}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled,
+			Status: corev1.ConditionFalse, Message: message}}
 	}
 	return pod
 }
@@ -188,11 +198,13 @@ func unbound(pods ...runtime.Object) (*Unbound, *[]metav1.ListOptions) {
 }
 
 func TestPodsWithoutANode(t *testing.T) {
-	u, asked := unbound(unboundPod("young", time.Minute, ""), unboundPod("old", time.Hour, "0/3 nodes are available: 3 Insufficient cpu."))
+	u, asked := unbound(unboundPod("young", time.Minute, ""),
+		unboundPod("old", time.Hour, "0/3 nodes are available: 3 Insufficient cpu."))
 	list := u.List(t.Context())
 	assert.Empty(t, list.Problem)
 	assert.Equal(t, []UnboundPod{
-		{"shop", "old", "60m", "0/3 nodes are available: 3 Insufficient cpu."}, {"shop", "young", "60s", "the scheduler has not said why."},
+		{"shop", "old", "60m", "0/3 nodes are available: 3 Insufficient cpu."},
+		{"shop", "young", "60s", "the scheduler has not said why."},
 	}, list.Pods)
 	require.Len(t, *asked, 1)
 	assert.Equal(t, "spec.nodeName=,status.phase=Pending", (*asked)[0].FieldSelector)
@@ -209,7 +221,7 @@ func TestPodsAreListedSometimes(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	u.List(ended) // is not kept: nobody has waited for it
+	u.List(ended) // is not kept: no one has waited for it
 	for range 3 {
 		u.List(t.Context())
 	}

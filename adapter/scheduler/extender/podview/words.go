@@ -20,7 +20,8 @@ func (e *Explanation) Sentence() string {
 	case e.Pod == nil:
 		return cmp.Or(sentenceCase(e.PodError), "The cluster was not asked about the pod") + "."
 	case e.Pod.Node == "" && e.Filter != nil && e.Filter.WaitsFor != "":
-		return fmt.Sprintf("It is not bound: no node that would do fits, and it waits for the pool %s to grow.", e.Filter.WaitsFor)
+		return fmt.Sprintf("It is not bound: no node that would do fits, and it waits for the pool %s to grow.",
+			e.Filter.WaitsFor)
 	case e.Pod.Node == "":
 		return fmt.Sprintf("It is not bound to a node: %s", whyUnbound(e.Pod.Message))
 	}
@@ -33,7 +34,7 @@ func (e *Explanation) Sentence() string {
 
 func whyUnbound(message string) string { return cmp.Or(message, "the scheduler has not said why.") }
 
-// place tells what Foresail had said of the node that the pod went to.
+// place describes Foresail's decision about the node that the pod was bound to.
 func (e *Explanation) place() string {
 	if e.Filter == nil && e.Prioritize == nil {
 		return "."
@@ -46,7 +47,8 @@ func (e *Explanation) place() string {
 			case n.Score == ranked[0].Score:
 				return fmt.Sprintf(", which no other of %d nodes was better than: score %d.", len(ranked), n.Score)
 			default:
-				return fmt.Sprintf(", with score %d. %s had %d; the scheduler's own plugins have a say, too.", n.Score, ranked[0].Name, ranked[0].Score)
+				return fmt.Sprintf(", with score %d. %s had %d; the scheduler's own plugins have a say, too.", n.Score,
+					ranked[0].Name, ranked[0].Score)
 			}
 		}
 	}
@@ -74,7 +76,8 @@ type Fact struct {
 func (e *Explanation) facts() []Fact {
 	newest := e.newest()
 	facts := []Fact{{"counted as", fmt.Sprintf("%s cores, %s; it requests %s cores, %s",
-		cores(newest.Estimate.CPU), bytesOf(newest.Estimate.Memory), cores(newest.Requests.CPU), bytesOf(newest.Requests.Memory))}}
+		cores(newest.Estimate.CPU), bytesOf(newest.Estimate.Memory), cores(newest.Requests.CPU),
+		bytesOf(newest.Requests.Memory))}}
 	if f := e.Filter; f != nil {
 		facts = append(facts, Fact{"filter", e.when(f.At, e.FilteredBy) + ": " + f.Message})
 	}
@@ -84,7 +87,7 @@ func (e *Explanation) facts() []Fact {
 	return append(facts, Fact{"prioritize", "not asked then: no more than one node was left"})
 }
 
-// scored is what prioritize answered in the attempt that filter answered last, nil if it was not asked.
+// scored returns the answer of prioritize in the attempt that filter answered last; nil if it was not called.
 func (e *Explanation) scored() *extender.ScoreDecision {
 	if e.Prioritize == nil || e.Filter != nil && e.Prioritize.At.Before(e.Filter.At) {
 		return nil
@@ -161,7 +164,8 @@ func reasons(f *extender.FilterDecision) []Reason {
 		if len(nodes) > maxFiltered {
 			names = append(names, "…")
 		}
-		all = append(all, Reason{Reason: reason, Nodes: len(nodes), Such: strings.Join(names, ", ") + ": " + nodes[0].Message})
+		all = append(all, Reason{Reason: reason, Nodes: len(nodes),
+			Such: strings.Join(names, ", ") + ": " + nodes[0].Message})
 	}
 	return all
 }
@@ -187,7 +191,7 @@ func amountsOf(s *extender.Share, text func(float64) string) Amounts {
 
 func cores(x float64) string { return fmt.Sprintf("%.2f", x) }
 
-// bytesOf tells bytes in whole Mi.
+// bytesOf formats bytes in whole Mi.
 func bytesOf(x float64) string {
 	return resource.NewQuantity(int64(x)>>20<<20, resource.BinarySI).String()
 }

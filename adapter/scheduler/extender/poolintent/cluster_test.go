@@ -30,18 +30,20 @@ import (
 func told() nodepool.CycleReport {
 	return nodepool.CycleReport{
 		Pool: "workers", At: time.Now(), Leading: true,
-		Decision: plan.Decision{At: time.Now(), Step: plan.Hold, Reason: plan.ActionOpen, Message: "a scale-down is open", Candidates: []plan.Target{{Node: "next"}}},
+		Decision: plan.Decision{At: time.Now(), Step: plan.Hold, Reason: plan.ActionOpen, Message: "a scale-down is open",
+			Candidates: []plan.Target{{Node: "next"}}},
 		Snapshot: plan.Snapshot{Now: time.Now(), Instances: []plan.Instance{
 			{Instance: fleet.Instance{ID: "i-1"}, Worker: true, Node: plan.Node{Name: "next", Ready: true}},
 		}},
-		Record: state.Record{Action: &state.Action{ID: "down-1", Kind: state.ActionDown, Started: time.Now(), Targets: []state.Removal{
-			{InstanceID: "i-0", Node: "gone-soon", State: state.RemovalPlanned},
-		}}},
+		Record: state.Record{Action: &state.Action{ID: "down-1", Kind: state.ActionDown,
+			Started: time.Now(), Targets: []state.Removal{
+				{InstanceID: "i-0", Node: "gone-soon", State: state.RemovalPlanned},
+			}}},
 	}
 }
 
-// TestInACluster: what a pool tells is known here, in a cluster that comes to know WorkerPools later, and once more when it
-// has forgotten them for a while.
+// TestInACluster: what a pool tells is known here, in a cluster that comes to know WorkerPools
+// later, and once more when it has forgotten them for a while.
 func TestInACluster(t *testing.T) {
 	c := controlplane.BorrowFor(t)
 	ctrl.SetLogger(logr.Discard())
@@ -63,16 +65,19 @@ func TestInACluster(t *testing.T) {
 	until("there are none", func() bool { return w.Ready() == nil })
 	definition, err := os.ReadFile("../../../../manifests/crds/foresail.dev_workerpools.yaml")
 	require.NoError(t, err)
-	crds := c.Dynamic().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	crds := c.Dynamic().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"})
 	for range 2 {
 		_, err = c.Apply(t.Context(), definition)
 		require.NoError(t, err)
 		objects, err := client.New(c.RESTConfig(), client.Options{Scheme: scheme})
 		require.NoError(t, err)
 		pool := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}
-		pool.Spec = v1alpha1.WorkerPoolSpec{Min: 1, Max: 5, Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}}
+		pool.Spec = v1alpha1.WorkerPoolSpec{Min: 1, Max: 5,
+			Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}}
 		require.NoError(t, objects.Create(t.Context(), pool))
-		reporter := report.New("workers", report.Options{Client: objects, Metrics: report.NewMetrics(prometheus.NewRegistry())})
+		reporter := report.New("workers",
+			report.Options{Client: objects, Metrics: report.NewMetrics(prometheus.NewRegistry())})
 		reporter.Report(t.Context(), told())
 		until("it is known", func() bool { return len(w.PoolIntent().Removing) > 0 })
 		s := w.PoolIntent()

@@ -1,8 +1,10 @@
-// Package poolintent reads the intent of WorkerPools from their statuses, for the scheduler extender: the Nodes that they have
-// committed to remove, the Nodes that they would remove next, and the nodes that they could launch.
+// Package poolintent reads the intent of WorkerPools from their statuses, for the scheduler
+// extender: the Nodes that they have committed to remove, the Nodes that they would remove next,
+// and the nodes that they could launch.
 //
-// Intent counts only while the pool is active. If its status has not changed for a while, its loop may be down. Committed removals
-// count a minute longer; after that the extender goes by the taint of the Node.
+// Intent counts only while the pool is active. If its status has not changed for a while, its loop
+// may be down. Committed removals count a minute longer; after that the extender goes by the taint
+// of the Node.
 package poolintent
 
 import (
@@ -20,8 +22,9 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// silentFor is how long the status may stay unchanged, beyond two intervals, before the pool is taken to be inactive. An active
-// pool updates it every 30 s, and another process takes over its lease within a minute.
+// silentFor is how long the status may stay unchanged, beyond two intervals, before the pool is
+// taken to be inactive. An active pool updates it every 30 s, and another process takes over its
+// lease within a minute.
 const silentFor = 90 * time.Second
 
 // keptFor is how much longer committed removals count: they are rarely withdrawn.
@@ -38,8 +41,8 @@ type pool struct {
 	changedAt time.Time             // when it last changed, by our clock
 }
 
-// newPool reads a WorkerPool. The age of its newest decision is measured by our clock, except for the first one: the clock of the
-// writer may be wrong.
+// newPool reads a WorkerPool. The age of its newest decision is measured by our clock, except for
+// the first one: the clock of the writer may be wrong.
 func newPool(of *v1alpha1.WorkerPool, before *pool, now time.Time) *pool {
 	w := &v1alpha1.WorkerPool{ObjectMeta: of.ObjectMeta, Spec: *of.Spec.DeepCopy(), Status: of.Status}
 	w.Spec.Default()
@@ -98,7 +101,8 @@ func acts(w *v1alpha1.WorkerPool) bool { return !w.Spec.DryRun && w.DeletionTime
 
 // stuck has the reasons of decisions after which a pool launches nothing for now.
 var stuck = map[string]bool{
-	string(plan.InsufficientCapacity): true, string(plan.BackingOff): true, string(plan.SignalsDisagree): true, string(plan.AtMaximum): true,
+	string(plan.InsufficientCapacity): true, string(plan.BackingOff): true, string(plan.SignalsDisagree): true,
+	string(plan.AtMaximum):       true,
 	string(plan.LaunchesUnknown): true, string(plan.WorkersUnknown): true, string(nodepool.NotDecided): true,
 }
 
@@ -114,8 +118,9 @@ func grows(w *v1alpha1.WorkerPool) bool {
 	return s.Workers != nil && *s.Workers < w.Spec.Max && !stuck[s.Decisions[0].Reason]
 }
 
-// growths returns the labels and taints of new nodes, one for each zone and type. Labels that only the cloud knows are missing, so
-// no pod waits for these. The label of the pool is missing too: pods that ask for it are no demand for the pool.
+// growths returns the labels and taints of new nodes, one for each zone and type. Labels that only
+// the cloud knows are missing, so no pod waits for these. The label of the pool is missing too:
+// pods that ask for it are no demand for the pool.
 func growths(w *v1alpha1.WorkerPool) []extender.Growth {
 	var taints []corev1.Taint
 	for _, t := range w.Spec.Template.Taints {

@@ -32,7 +32,8 @@ type cluster struct {
 	asked int
 }
 
-func (c *cluster) GetInformer(context.Context, client.Object, ...ctrlcache.InformerGetOption) (ctrlcache.Informer, error) {
+func (c *cluster) GetInformer(context.Context, client.Object,
+	...ctrlcache.InformerGetOption) (ctrlcache.Informer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked++
@@ -52,7 +53,8 @@ var noMatch = &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "foresai
 // working is a pool with room for more that has said something now.
 func working(name string, changes ...func(*v1alpha1.WorkerPool)) *v1alpha1.WorkerPool {
 	p := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	p.Spec = v1alpha1.WorkerPoolSpec{Min: 1, Max: 5, Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{Zones: []string{"a"}}}}
+	p.Spec = v1alpha1.WorkerPoolSpec{Min: 1, Max: 5,
+		Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{Zones: []string{"a"}}}}
 	p.Status.Workers = new(int32(3))
 	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue}}
 	p.Status.Decisions = []v1alpha1.PoolDecision{{Time: metav1.Now(), Count: 1, Step: "Hold", Reason: "NothingToDo"}}
@@ -99,28 +101,44 @@ func TestPoolsThatCanGrow(t *testing.T) {
 		change func(*v1alpha1.WorkerPool)
 		grows  bool
 	}{
-		"one with room":                           {func(*v1alpha1.WorkerPool) {}, true},
-		"one in a cooldown, which will be over":   {func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Reason = "CoolingDown" }, true},
-		"one without forecasts, for pending pods": {func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Reason = "MetricsUnknown" }, true},
-		"one at its maximum":                      {func(p *v1alpha1.WorkerPool) { p.Status.Workers = new(int32(5)) }, false},
+		"one with room": {func(*v1alpha1.WorkerPool) {}, true},
+		"one in a cooldown, which will be over": {func(p *v1alpha1.WorkerPool) {
+			p.Status.Decisions[0].Reason = "CoolingDown"
+		}, true},
+		"one without forecasts, for pending pods": {func(p *v1alpha1.WorkerPool) {
+			p.Status.Decisions[0].Reason = "MetricsUnknown"
+		}, true},
+		"one at its maximum": {func(p *v1alpha1.WorkerPool) { p.Status.Workers = new(int32(5)) }, false},
 		"one at its maximum, part of it on its way": {func(p *v1alpha1.WorkerPool) {
 			p.Status.Workers, p.Status.Action = new(int32(5)), &v1alpha1.PoolAction{ID: "1", Kind: "ScaleUp"}
 		}, true},
 		"one above it that removes": {func(p *v1alpha1.WorkerPool) {
 			p.Status.Workers, p.Status.Action = new(int32(6)), &v1alpha1.PoolAction{ID: "1", Kind: "ScaleDown"}
 		}, false},
-		"one whose workers are not known":  {func(p *v1alpha1.WorkerPool) { p.Status.Workers = nil }, false},
-		"one for show":                     {func(p *v1alpha1.WorkerPool) { p.Spec.DryRun = true }, false},
-		"one that is being deleted":        {func(p *v1alpha1.WorkerPool) { p.DeletionTimestamp = new(metav1.Now()) }, false},
-		"one that is not healthy":          {func(p *v1alpha1.WorkerPool) { p.Status.Conditions[0].Status = metav1.ConditionFalse }, false},
+		"one whose workers are not known": {func(p *v1alpha1.WorkerPool) { p.Status.Workers = nil }, false},
+		"one for show":                    {func(p *v1alpha1.WorkerPool) { p.Spec.DryRun = true }, false},
+		"one that is being deleted":       {func(p *v1alpha1.WorkerPool) { p.DeletionTimestamp = new(metav1.Now()) }, false},
+		"one that is not healthy": {func(p *v1alpha1.WorkerPool) {
+			p.Status.Conditions[0].Status = metav1.ConditionFalse
+		}, false},
 		"one of which that is not known":   {func(p *v1alpha1.WorkerPool) { p.Status.Conditions = nil }, false},
 		"one that has decided nothing yet": {func(p *v1alpha1.WorkerPool) { p.Status.Decisions = nil }, false},
-		"one with nothing left to launch":  {func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Reason = "InsufficientCapacity" }, false},
-		"one whose launches fail":          {func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Reason = "BackingOff" }, false},
-		"one that needs a signal as well":  {func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Reason = "SignalsDisagree" }, false},
-		"one whose journal cannot be read": {func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Reason = "JournalUnknown" }, false},
-		"one that was heard of long ago":   {func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Time.Time = time.Now().Add(-121 * time.Second) }, false},
-		"one whose clock is ahead":         {func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Time.Time = time.Now().Add(time.Hour) }, true},
+		"one with nothing left to launch": {func(p *v1alpha1.WorkerPool) {
+			p.Status.Decisions[0].Reason = "InsufficientCapacity"
+		}, false},
+		"one whose launches fail": {func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Reason = "BackingOff" },
+			false},
+		"one that needs a signal as well": {func(p *v1alpha1.WorkerPool) {
+			p.Status.Decisions[0].Reason = "SignalsDisagree"
+		}, false},
+		"one whose journal cannot be read": {func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Reason = "JournalUnknown" },
+			false},
+		"one that was heard of long ago": {func(p *v1alpha1.WorkerPool) {
+			p.Status.Decisions[0].Time.Time = time.Now().Add(-121 * time.Second)
+		}, false},
+		"one whose clock is ahead": {func(p *v1alpha1.WorkerPool) {
+			p.Status.Decisions[0].Time.Time = time.Now().Add(time.Hour)
+		}, true},
 		"one that looks every five minutes": {func(p *v1alpha1.WorkerPool) {
 			p.Status.Decisions[0].Time.Time = time.Now().Add(-5 * time.Minute)
 			p.Spec.Interval = &metav1.Duration{Duration: 5 * time.Minute}
@@ -155,7 +173,8 @@ func TestLabelsOfNewNodes(t *testing.T) {
 			}}
 		}))
 		of := func(zone, kind string, more map[string]string) map[string]string {
-			out := map[string]string{corev1.LabelOSStable: "linux", corev1.LabelTopologyZone: zone, corev1.LabelInstanceTypeStable: kind}
+			out := map[string]string{corev1.LabelOSStable: "linux", corev1.LabelTopologyZone: zone,
+				corev1.LabelInstanceTypeStable: kind}
 			maps.Copy(out, more)
 			return out
 		}
@@ -224,7 +243,8 @@ func TestDryRunAndDeletedPoolsRemoveNothing(t *testing.T) {
 func TestSilentPool(t *testing.T) {
 	watched(t, func(t *testing.T, c *cluster, w *Watcher) {
 		slow := working("slow", func(p *v1alpha1.WorkerPool) { p.Status.Terminating = []string{"n1"} })
-		wrong := working("wrong", func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Time.Time = time.Now().Add(-time.Hour) })
+		wrong := working("wrong",
+			func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Time.Time = time.Now().Add(-time.Hour) })
 		c.informer.Add(slow)
 		c.informer.Add(wrong)
 		assert.Equal(t, []string{"slow"}, growing(w.PoolIntent()))

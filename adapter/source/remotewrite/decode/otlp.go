@@ -117,7 +117,8 @@ func (d *otlp) decodeMetric(message []byte, to Consumer) error {
 		return nil
 	case m.kind == otlpSum && m.temporality != pmetric.AggregationTemporalityCumulative:
 		to.Unsupported(fmt.Errorf("%s is a sum of %s temporality, which must be cumulative: "+
-			"use the collector's processor deltatocumulative, or have the SDK export cumulative sums", name, strings.ToLower(m.temporality.String())), m.points)
+			"use the collector's processor deltatocumulative, or have the SDK export cumulative sums", name,
+			strings.ToLower(m.temporality.String())), m.points)
 		return nil
 	}
 	d.kind = Gauge // as a sum that is not monotonic is

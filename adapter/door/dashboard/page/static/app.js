@@ -47,7 +47,7 @@ function route() {
   refresh();
 }
 
-// setTitle names the view and the cluster, so that tabs of several clusters can be told apart.
+// setTitle names the view and the cluster, so that tabs of several clusters can be distinguished.
 function setTitle() {
   document.title = [view.title, cluster.textContent, 'Foresail'].filter(Boolean).join(' · ');
 }
@@ -72,7 +72,7 @@ function decoded(text) {
   }
 }
 
-// refresh asks for what the view shows, now and then again and again.
+// refresh requests the data of the view, now and periodically.
 async function refresh() {
   clearTimeout(timer);
   running?.abort();

@@ -68,7 +68,7 @@ export class Fleet {
     return true;
   }
 
-  // mark shows what is asked for.
+  // mark shows the current selection.
   mark() {
     for (const [state, button] of this.filters) button.setAttribute('aria-pressed', String(state === (this.query.get('state') ?? '')));
     this.shapesDue = 0;

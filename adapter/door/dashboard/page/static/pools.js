@@ -132,7 +132,7 @@ export class Pool {
 
   draw({ time: read, history: all }) {
     const now = Date.parse(read) / 1000;
-    const gap = 60; // of what the page has polled; decisions before that are farther apart
+    const gap = 60; // between two polls of the page; earlier decisions are further apart
     const history = all.flatMap((p, i) => (polled(all[i - 1]) && p.at - all[i - 1].at > gap ? [{ at: all[i - 1].at + 10, desired: null }, p] : [p]));
     const common = { from: Math.min(history[0]?.at ?? now, now - 300), to: now, cursor: null, now, marks: this.marks(history) };
     const show = (chart, keys, joined) => {
@@ -148,7 +148,7 @@ export class Pool {
     show(this.pending, ['pendingPods'], gap);
   }
 
-  // marks are the changes of what is desired, and Warnings.
+  // marks are the changes of the desired count, and Warnings.
   marks(history) {
     const marks = this.events.warnings();
     for (let i = 1; i < history.length; i++) {

@@ -1,4 +1,4 @@
-// How the newest forecast of a PredictedMetric came about, stage by stage, while somebody looks.
+// How the newest forecast of a PredictedMetric was computed, stage by stage, while the view is open.
 import { Chart } from './chart.js';
 import { amount, because, changed, count, element, facts, get, podLink, span, table, time } from './dom.js';
 
@@ -107,7 +107,7 @@ function linesOf(pods, tick) {
     pod.values.forEach((v, k) => {
       const measured = k >= pod.alignedFrom && k < pod.alignedTo;
       aligned.push([tick(k), measured ? v : null]);
-      // With the measured one beside it, so that the lines touch.
+      // With the adjacent measured one, so that the lines touch.
       imputed.push([tick(k), measured && k !== pod.alignedFrom && k !== pod.alignedTo - 1 ? null : v]);
     });
     aligned.push([tick(0), null]);

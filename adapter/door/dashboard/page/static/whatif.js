@@ -53,7 +53,7 @@ export class WhatIf {
     this.say([answer.problem, answer.note, answer.result && summary(answer.result)]);
   }
 
-  // ask returns an answer, or undefined where nobody waits for it, or there is none.
+  // ask returns an answer, or undefined if the view no longer waits for it, or there is none.
   async ask(query) {
     this.request?.abort();
     const request = new AbortController();
