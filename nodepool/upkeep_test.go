@@ -80,7 +80,8 @@ func TestNothingIsTerminatedInDoubt(t *testing.T) {
 	r.world.joins = func(provider.Launch) bool { return false }
 	r.world.add(5)
 	r.spec.Plan.Min = 6
-	r.until("its termination is pending", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
+	r.until("its termination is pending", 12*time.Minute,
+		func() bool { return len(r.record().PendingTerminations) == 1 })
 	r.spec.Plan.Min = 5
 	for _, n := range r.world.nodes {
 		n.ready = false
@@ -117,7 +118,8 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 	pendingTermination := func(t *testing.T) (r *rig, freeze func()) {
 		r = wanting(t, 1)
 		r.world.joins = func(provider.Launch) bool { return false }
-		r.until("its termination is pending", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
+		r.until("its termination is pending", 12*time.Minute,
+			func() bool { return len(r.record().PendingTerminations) == 1 })
 		r.world.pending = nil
 		return r, func() {
 			for due := r.record().PendingTerminations[0].Due; r.clock.now().Before(
@@ -159,7 +161,8 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 		r.world.nodes["node-i-1"].ready = true
 		r.load("node-i-1", &fakePod{name: "shop/cart"})
 		r.pass(time.Minute)
-		require.Zero(t, r.world.nodes["node-i-1"].pods[0].leaves, "the mark on a node that is not ready has not been seen")
+		require.Zero(t, r.world.nodes["node-i-1"].pods[0].leaves,
+			"the mark on a node that is not ready has not been seen")
 		require.Empty(t, r.world.terminated)
 		r.change(func(o *Options) { o.Observer = r.world })
 		r.pass(time.Minute)
@@ -181,7 +184,8 @@ func TestProviderIDsOfOtherForms(t *testing.T) {
 			r.world.addNode(&fakeInstance{Instance: fleet.Instance{ID: "i-1", ProviderID: providerID}}, r.clock.now())
 			r.load("node-i-1", &fakePod{name: "shop/cart"})
 			r.world.pending = nil
-			r.until("it is known for the worker", time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
+			r.until("it is known for the worker", time.Minute,
+				func() bool { return r.count(journal.EventScaledUp) == 1 })
 			r.pass(time.Hour)
 			require.Empty(t, r.world.terminated)
 			require.Equal(t, 1, r.last.Decision.Workers)
@@ -199,7 +203,8 @@ func TestProviderIDsOfOtherForms(t *testing.T) {
 func TestControlPlaneIsNotTerminated(t *testing.T) {
 	r := wanting(t, 1)
 	r.world.joins = func(provider.Launch) bool { return false }
-	r.until("its termination is pending", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
+	r.until("its termination is pending", 12*time.Minute,
+		func() bool { return len(r.record().PendingTerminations) == 1 })
 	r.world.addNode(r.world.instances["i-1"], r.clock.now())
 	node := r.world.nodes["node-i-1"]
 	node.ready, node.object.Labels["node-role.kubernetes.io/control-plane"] = false, ""
@@ -213,7 +218,8 @@ func TestKeptInstancesOutliveTheJournal(t *testing.T) {
 	r := wanting(t, 1)
 	r.spec.Join.KeepFailedFor = 1000 * time.Hour
 	r.world.joins = func(provider.Launch) bool { return false }
-	r.until("its termination is pending", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
+	r.until("its termination is pending", 12*time.Minute,
+		func() bool { return len(r.record().PendingTerminations) == 1 })
 	r.world.pending = nil
 	r.pass(time.Minute)
 	r.store.records = nil
@@ -258,7 +264,8 @@ func TestNewProcessDeletesNodesOfGoneInstances(t *testing.T) {
 	for name, record := range map[string]state.Record{
 		"pending termination": {PendingTerminations: []state.PendingTermination{{InstanceID: "i-old0",
 			Reason: state.TerminateJoinFailed}}},
-		"interrupted": {Interruptions: []state.Removal{{InstanceID: "i-old0", State: state.RemovalPlanned, ReplacementSettled: true}}},
+		"interrupted": {Interruptions: []state.Removal{{InstanceID: "i-old0", State: state.RemovalPlanned,
+			ReplacementSettled: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

@@ -211,7 +211,7 @@ type PredictedMetricSpec struct {
 
 // Autoscaler configures the HorizontalPodAutoscaler that Foresail creates.
 type Autoscaler struct {
-	// For how long the HPA waits, in seconds, before it removes pods: it takes the largest recommendation of this time.
+	// The seconds that the HPA waits before it removes pods: it takes the largest recommendation of this time.
 	// Default: 30 (method Holt: 120).
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 3600",message="autoscaler.scaleDownStabilizationSeconds must be between 0 and 3600"

@@ -141,7 +141,7 @@ type WorkerPoolSpec struct {
 	// +default={}
 	Disruption PoolDisruption `json:"disruption,omitzero"`
 
-	// The labels and taints of a new node, beside the labels of its zone and instance type. Pods that need other labels, or do not
+	// The labels and taints of a new node, in addition to the labels of its zone and instance type. Pods that need other labels, or do not
 	// tolerate the taints, are no demand for this pool.
 	// +optional
 	Template NodeTemplate `json:"template,omitzero"`

@@ -29,10 +29,12 @@ func TestCommit(t *testing.T) {
 			record: state.Record{Action: &state.Action{Kind: state.ActionDown, Targets: []state.Removal{
 				{InstanceID: "i-1", State: state.RemovalDraining},
 			}}},
-			decision: plan.Decision{Interruptions: []plan.Interruption{{InstanceID: "i-1", Node: "one", Deadline: noon}}},
+			decision: plan.Decision{Interruptions: []plan.Interruption{{InstanceID: "i-1", Node: "one",
+				Deadline: noon}}},
 			want: state.Record{
 				Action: &state.Action{Kind: state.ActionDown, Targets: []state.Removal{
-					{InstanceID: "i-1", State: state.RemovalFailed, Since: noon, Error: "the cloud reclaims the instance"},
+					{InstanceID: "i-1", State: state.RemovalFailed, Since: noon,
+						Error: "the cloud reclaims the instance"},
 				}},
 				Interruptions: []state.Removal{
 					{InstanceID: "i-1", Node: "one", State: state.RemovalPlanned, Since: noon, Deadline: noon},
@@ -41,7 +43,8 @@ func TestCommit(t *testing.T) {
 			events: []journal.EventReason{journal.EventInterrupted},
 		},
 		"an interruption takes over from a repair that has a replacement": {
-			record:   state.Record{Repairs: []state.Removal{{InstanceID: "i-1", State: state.RemovalDraining, ReplacementSettled: true}}},
+			record: state.Record{Repairs: []state.Removal{{InstanceID: "i-1", State: state.RemovalDraining,
+				ReplacementSettled: true}}},
 			decision: plan.Decision{Interruptions: []plan.Interruption{{InstanceID: "i-1", Deadline: noon}}},
 			want: state.Record{Repairs: []state.Removal{}, Interruptions: []state.Removal{
 				{InstanceID: "i-1", State: state.RemovalPlanned, Since: noon, Deadline: noon, ReplacementSettled: true},

@@ -35,7 +35,7 @@ func (discard) Fail(_ string, err error)          { panic(err) }
 func (discard) SourceFailed(error)                {}
 
 // crowd sets the subscriptions of all metrics, and returns a series of each of their pods.
-func crowd(tb testing.TB, s *Source, namespaces int, pod func(metric, n int) string) (series []string) {
+func crowd(s *Source, namespaces int, pod func(metric, n int) string) (series []string) {
 	for m := range benchMetrics {
 		namespace := fmt.Sprint("team-", m%namespaces)
 		var all []podtracker.Instance
@@ -69,7 +69,7 @@ func BenchmarkReceive(b *testing.B) {
 		for _, e := range encodings {
 			b.Run(layout.name+"/"+e.name, func(b *testing.B) {
 				r := newReceiver()
-				series := crowd(b, r.Source, layout.namespaces, layout.pod)
+				series := crowd(r.Source, layout.namespaces, layout.pod)
 				shuffle := rand.New(rand.NewPCG(1, 2)) // a request has what was scraped at the same time, from everywhere
 				shuffle.Shuffle(len(series), func(i, j int) { series[i], series[j] = series[j], series[i] })
 				receive(b, r, e, requestsOf(e, series))
@@ -84,7 +84,7 @@ func BenchmarkSkip(b *testing.B) {
 	for _, e := range encodings {
 		b.Run(e.name, func(b *testing.B) {
 			r := newReceiver()
-			series := crowd(b, r.Source, 1, deployment)
+			series := crowd(r.Source, 1, deployment)
 			for i := range series {
 				series[i] = "un" + series[i]
 			}
@@ -137,7 +137,7 @@ func processorTime(b *testing.B) time.Duration {
 func BenchmarkLibrary(b *testing.B) {
 	for _, e := range encodings {
 		b.Run(e.name, func(b *testing.B) {
-			bodies := requestsOf(e, crowd(b, newReceiver().Source, 1, deployment))
+			bodies := requestsOf(e, crowd(newReceiver().Source, 1, deployment))
 			b.ReportAllocs()
 			n, before := 0, processorTime(b)
 			for b.Loop() {

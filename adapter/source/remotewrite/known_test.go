@@ -108,7 +108,7 @@ func requireKnownBelongs(t *testing.T, r *receiver) {
 // TestKnownSeriesWithMore pushes a known series with fields that no receiver reads after its
 // samples, and with a label behind them.
 func TestKnownSeriesWithMore(t *testing.T) {
-	r, sink := subscribed(t, gauge())
+	r, sink := subscribed(gauge())
 	r.at(10)
 	require.Equal(t, http.StatusNoContent, r.push(encodings[0], push(seriesA, at(0, 1))).Code)
 	require.Len(t, r.index.cached, 1)
@@ -139,14 +139,14 @@ func TestKnownSeriesWithMore(t *testing.T) {
 // TestSeriesThatAreNotKnown pushes series that a sender could make the cache grow with, or that
 // would replace each other.
 func TestSeriesThatAreNotKnown(t *testing.T) {
-	r, sink := subscribed(t, gauge())
+	r, sink := subscribed(gauge())
 	long := "load{job=" + strings.Repeat("a", 1900) + ",namespace=shop,pod=web-0,service=" + strings.Repeat("b", 1900) +
 		",zone=" + strings.Repeat("c", 1900) + "}"
 	require.Equal(t, http.StatusNoContent, r.push(encodings[0], push(long, at(0, 1))).Code)
 	assert.Empty(t, r.index.cached, "its labels are longer than those of any exporter")
 	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 
-	r, _ = subscribed(t, gauge())
+	r, _ = subscribed(gauge())
 	known := func() (labels string) {
 		for labels = range r.index.cached {
 		}
@@ -166,7 +166,7 @@ func TestSeriesThatAreNotKnown(t *testing.T) {
 // TestKnownSeriesOfNamespaces adds a subscription by another pod label in one namespace. It costs
 // the other namespace nothing.
 func TestKnownSeriesOfNamespaces(t *testing.T) {
-	r, _ := subscribed(t, gauge())
+	r, _ := subscribed(gauge())
 	bank := types.NamespacedName{Namespace: "bank", Name: "m"}
 	r.Set(bank, gauge(), newFleet("bank", "web-0"), sourcetest.NewRecorder())
 	other := "load{job=a,namespace=bank,pod=web-0}"

@@ -19,7 +19,7 @@ import (
 )
 
 // subscribed returns a receiver with one subscription of a fleet of web-0.
-func subscribed(t *testing.T, c Config) (*receiver, *sourcetest.Recorder) {
+func subscribed(c Config) (*receiver, *sourcetest.Recorder) {
 	r, sink := newReceiver(), sourcetest.NewRecorder()
 	r.Set(key("m"), c, newFleet("shop", "web-0"), sink)
 	return r, sink
@@ -33,7 +33,7 @@ const (
 func TestOneSeriesIsReadOfEachPod(t *testing.T) {
 	for _, e := range encodings {
 		t.Run(e.name, func(t *testing.T) {
-			r, sink := subscribed(t, gauge())
+			r, sink := subscribed(gauge())
 			r.at(1000)
 			for s := range 3 {
 				w := r.push(e, push(seriesB, at(float64(s)+0.5, -1)), push(seriesA, at(float64(s), 1)))
@@ -63,7 +63,7 @@ func TestOneSeriesIsReadOfEachPod(t *testing.T) {
 
 // Of two senders that push the same counter, the one that began first may have been answered last.
 func TestACounterOfTwoSendersIsNotReset(t *testing.T) {
-	r, sink := subscribed(t, counter())
+	r, sink := subscribed(counter())
 	r.at(1000)
 	for s := range 5 {
 		r.push(encodings[0], push(seriesA, at(float64(s), 100*float64(s)+1000), at(float64(s)+0.1, 100*float64(s)+990)))
@@ -100,7 +100,7 @@ func TestTheMetadataOfTheSenderDecides(t *testing.T) {
 		{counter(), decode.Gauge, nil, []float64{10}},
 	} {
 		for i, want := range [][]float64{test.v1, test.want} {
-			r, sink := subscribed(t, test.c)
+			r, sink := subscribed(test.c)
 			w := r.push(encodings[i], push(seriesA, declared(test.declared)...))
 			assert.Equal(t, http.StatusNoContent, w.Code, "the sender is right")
 			assert.Equal(t, want, sink.Values("uid-web-0"))
@@ -116,7 +116,7 @@ func TestTheMetadataOfTheSenderDecides(t *testing.T) {
 // seconds later.
 func TestRateOfTwoSendersHasALeastInterval(t *testing.T) {
 	for _, offset := range []float64{0.011, 0.2, 1} {
-		r, sink := subscribed(t, counter())
+		r, sink := subscribed(counter())
 		r.at(1000)
 		for s := 0.0; s < 200; s += 10 {
 			r.push(encodings[0], push(seriesA, at(s, 10*s), at(s+offset, 10*(s+offset+3))))
@@ -131,7 +131,7 @@ func TestRateOfTwoSendersHasALeastInterval(t *testing.T) {
 
 // A pod whose clock was ahead is read again as soon as the clock is right.
 func TestClockSetBack(t *testing.T) {
-	r, sink := subscribed(t, gauge())
+	r, sink := subscribed(gauge())
 	r.at(7200)
 	r.push(encodings[0], push(seriesA, at(7200, 1)))
 	r.at(10)
@@ -140,7 +140,7 @@ func TestClockSetBack(t *testing.T) {
 }
 
 func TestSparseSeriesMayBeSilentForLonger(t *testing.T) {
-	r, sink := subscribed(t, gauge())
+	r, sink := subscribed(gauge())
 	r.at(1000)
 	r.push(encodings[0], push(seriesA, at(0, 1), at(15, 1)))
 	r.push(encodings[0], push(seriesB, at(90, -1)))
@@ -152,7 +152,7 @@ func TestSparseSeriesMayBeSilentForLonger(t *testing.T) {
 func TestSamplesOutOfOrder(t *testing.T) {
 	for _, e := range encodings {
 		t.Run(e.name, func(t *testing.T) {
-			r, sink := subscribed(t, gauge())
+			r, sink := subscribed(gauge())
 			r.at(1000)
 			assert.Equal(t, http.StatusNoContent, r.push(e, push(seriesA, at(400, 1))).Code)
 			assert.Equal(t, http.StatusNoContent, r.push(e, push(seriesA, at(400, 1), at(100, 2), at(399, 3))).Code)
@@ -169,7 +169,7 @@ func TestSamplesOutOfOrder(t *testing.T) {
 func TestCounters(t *testing.T) {
 	for _, e := range encodings {
 		t.Run(e.name, func(t *testing.T) {
-			r, sink := subscribed(t, counter())
+			r, sink := subscribed(counter())
 			r.at(1000)
 			rates := func(want ...float64) {
 				t.Helper()
@@ -198,7 +198,7 @@ func TestCounters(t *testing.T) {
 }
 
 func TestStartTimeShowsAReset(t *testing.T) {
-	r, sink := subscribed(t, counter())
+	r, sink := subscribed(counter())
 	r.at(1000)
 	since := func(x decode.Sample, seconds float64) decode.Sample {
 		x.Start = start + int64(seconds*1000)
@@ -223,7 +223,7 @@ func TestSeriesAreHandedOverAtTheirEnd(t *testing.T) {
 		}
 		for _, e := range encodings {
 			t.Run(name+" "+e.name, func(t *testing.T) {
-				r, sink := subscribed(t, c)
+				r, sink := subscribed(c)
 				r.at(1000)
 				push1 := func(series string, second, v float64) int {
 					return r.push(e, push(series, at(second, v))).Code
@@ -257,7 +257,7 @@ func TestSeriesAreHandedOverAtTheirEnd(t *testing.T) {
 
 // An exporter that is replaced may still be scraped for a while after the new one is.
 func TestSeriesMayOverlapAtAHandOver(t *testing.T) {
-	r, sink := subscribed(t, gauge())
+	r, sink := subscribed(gauge())
 	r.at(1000)
 	second, n := 0.0, 0
 	step := func(series string, code int) {
@@ -293,7 +293,7 @@ func TestSeriesMayOverlapAtAHandOver(t *testing.T) {
 
 // A scrape that failed marks the end of a series that goes on. Its counter was not reset.
 func TestSeriesGoOnAfterAFailedScrape(t *testing.T) {
-	r, sink := subscribed(t, counter())
+	r, sink := subscribed(counter())
 	r.at(1000)
 	for s, v := range []float64{100, 250, math.Float64frombits(value.StaleNaN), 550, 700} {
 		r.push(encodings[0], push(seriesA, at(15*float64(s), v)))
@@ -305,7 +305,7 @@ func TestNonFiniteSamples(t *testing.T) {
 	stale := math.Float64frombits(value.StaleNaN)
 	for _, e := range encodings {
 		t.Run(e.name, func(t *testing.T) {
-			r, sink := subscribed(t, gauge())
+			r, sink := subscribed(gauge())
 			w := r.push(e, push(seriesA, at(0, 1)), push(seriesB, at(0, stale)))
 			assert.Equal(t, http.StatusNoContent, w.Code, "that another series has ended is no news")
 			assert.Empty(t, sink.Failing("uid-web-0"))
@@ -325,7 +325,7 @@ func TestNonFiniteSamples(t *testing.T) {
 func TestSamplesFromTheFutureKeepNoState(t *testing.T) {
 	for _, c := range []Config{gauge(), counter()} {
 		t.Run(string(c.Type), func(t *testing.T) {
-			r, sink := subscribed(t, c)
+			r, sink := subscribed(c)
 			r.push(encodings[0], push(seriesA, at(-1, 1)))
 			w := r.push(encodings[0], push(seriesA, at(3600, 2)))
 			assert.Equal(t, http.StatusBadRequest, w.Code)
@@ -339,7 +339,7 @@ func TestSamplesFromTheFutureKeepNoState(t *testing.T) {
 }
 
 func TestReportsEachFailureByItsCause(t *testing.T) {
-	r, sink := subscribed(t, gauge())
+	r, sink := subscribed(gauge())
 	w := r.push(encodings[0], push(seriesA, at(0, 1), at(60, 2)), push(seriesB, at(1, 3)))
 	assert.Contains(t, w.Body.String(), `another with job="b"`)
 	assert.Contains(t, w.Body.String(), "a sample is dated 2027-01-15T08:01:00Z")
@@ -378,7 +378,7 @@ func TestStateIsKeptOnlyOfKnownInstances(t *testing.T) {
 
 // What a request holds is given to subscriptions some time after its pods have been found.
 func TestSamplesOfAPodDeletedMeanwhile(t *testing.T) {
-	r, sink := subscribed(t, gauge())
+	r, sink := subscribed(gauge())
 	u := r.subscriptions[key("m")]
 	web := u.members["web-0"]
 	give := func(seconds float64) result {

@@ -51,7 +51,6 @@ type playOptions struct {
 	trace, spec, out string
 	scale, threshold float64
 	seeds, min, max  int
-	seed             uint64
 	startup          time.Duration
 	scalers          []string
 	all              bool

@@ -50,7 +50,6 @@ type thresholdOptions struct {
 	prometheus, serversFile, load, latency, since, step, input string
 	objective                                                  time.Duration
 	share                                                      float64
-	seed                                                       uint64
 }
 
 func newThresholdCommand(now func() time.Time) *cobra.Command {

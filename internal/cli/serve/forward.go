@@ -35,7 +35,7 @@ type forwardOptions struct {
 func (o *forwardOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.url, forwardURLFlag, "", "URL of a second adapter, such as https://NAME.NAMESPACE.svc:443, that answers reads of external metrics that are not Foresail's; empty is none. It must authorize Foresail's ServiceAccount to get and list them.")
 	fs.StringVar(&o.caFile, forwardCAFlag, "", "File with the certificate authority, in PEM, of the second adapter's certificate. It is read again when it changes.")
-	fs.BoolVar(&o.insecure, forwardInsecureFlag, false, "Accept any certificate of the second adapter. Whoever answers at its address then receives the token of Foresail's ServiceAccount.")
+	fs.BoolVar(&o.insecure, forwardInsecureFlag, false, "Accept any certificate of the second adapter. Any server at its address then receives the token of Foresail's ServiceAccount.")
 }
 
 // validate also reads the file of authorities. service is where Foresail itself can be reached.

@@ -43,7 +43,7 @@ func (o *prometheusOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.file, "prometheus-config-file", "", "File that lists the Prometheus servers that "+
 		"PredictedMetrics and WorkerPools may query, with their credentials and certificates. Without it they may "+
 		"query that of --prometheus alone.")
-	fs.BoolVar(&o.any, "prometheus-allow-unlisted", false, "Let PredictedMetrics and WorkerPools query any other server too, without credentials, but never at a loopback, link-local or cloud metadata address. Whoever may write a PredictedMetric then has Foresail connect to what it can reach.")
+	fs.BoolVar(&o.any, "prometheus-allow-unlisted", false, "Let PredictedMetrics and WorkerPools query any other server too, without credentials, but never at a loopback, link-local or cloud metadata address. Users who may write a PredictedMetric can then have Foresail connect to what it can reach.")
 	fs.StringVar(&o.url, prometheusFlag, "", "Prometheus server that PredictedMetrics may query, that WorkerPools "+
 		"query that name none, and that the extender reads the use of nodes from, such as "+
 		"http://prometheus.monitoring:9090.")

@@ -30,7 +30,7 @@ type tracingOptions struct{ file string }
 
 func (o *tracingOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.file, tracingFlag, "", "File with a TracingConfiguration, as for kube-apiserver: the endpoint of an OpenTelemetry collector, to which traces go by OTLP over gRPC "+
-		"without TLS, and samplingRatePerMillion, how many reads of forecasts and requests to the Kubernetes API are traced beside those whose caller is. Actions of WorkerPools, from launch to "+
+		"without TLS, and samplingRatePerMillion, how many reads of forecasts and requests to the Kubernetes API are traced, in addition to those whose caller is traced. Actions of WorkerPools, from launch to "+
 		"Ready and from drain to termination, are all traced. Empty sends nothing.")
 }
 
