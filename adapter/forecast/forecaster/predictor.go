@@ -260,19 +260,14 @@ func (s *unseen) observe(since, now time.Time, limit time.Duration) {
 	}
 }
 
-// checkLoad checks that the readings add up to a load.
-func (p *predictor) checkLoad(in *pipeline.Input, windowStart int64, w *workspace) error {
+// checkLoad checks that the readings add up to a load, and from when on.
+func (p *predictor) checkLoad(in *pipeline.Input, windowStart int64, w *workspace) (err error) {
 	if p.using.Params.Whole {
 		return p.addWholeLoad(in, windowStart, w)
 	}
-	p.readings.refused.setOutliers(w.filter.Apply(in.Instances, p.scale(1, w.highest)))
-	return p.checkInstances(in)
-}
-
-// checkInstances checks that the samples of the instances add up to the load, and from when on.
-func (p *predictor) checkInstances(in *pipeline.Input) (err error) {
-	in.Target = max(1, in.Target)
 	r := &p.readings
+	r.refused.setOutliers(w.filter.Apply(in.Instances, p.scale(1, w.highest)))
+	in.Target = max(1, in.Target)
 	r.spacing.measure(in.Instances, in.Now, r.newest)
 	in.Since, err = r.coverage.cover(in.Instances, p.pace(), in.Now)
 	why, failed := errors.AsType[*snapshot.Unavailable](err)
