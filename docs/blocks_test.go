@@ -265,8 +265,10 @@ func TestCommandsExist(t *testing.T) {
 				switch {
 				case command.Words[0] == "make" && i == 1:
 					assert.Contains(t, targets, word, command.Where)
-				case strings.HasPrefix(word, "./"), strings.HasPrefix(word, "manifests/"), strings.HasPrefix(word, "docs/"):
-					assert.True(t, exists(filepath.Join("..", strings.TrimSuffix(word, "/..."))), "%s: %s", command.Where, word)
+				case strings.HasPrefix(word, "./"), strings.HasPrefix(word, "manifests/"), strings.HasPrefix(word,
+					"docs/"):
+					assert.True(t, exists(filepath.Join("..", strings.TrimSuffix(word, "/..."))), "%s: %s",
+						command.Where, word)
 				}
 			}
 		}

@@ -108,17 +108,18 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 	}
 	require.NotEmpty(t, named)
 	for _, root := range sourceRoots {
-		require.NoError(t, filepath.WalkDir(filepath.Join("..", root), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || filepath.Ext(path) != ".go" {
-				return err
-			}
-			folder := strings.TrimPrefix(filepath.Dir(path), "../")
-			if !strings.HasSuffix(folder, "test") && !slices.Contains(named, folder) {
-				assert.Fail(t, "architecture.md does not name "+folder)
-				named = append(named, folder)
-			}
-			return nil
-		}))
+		require.NoError(t, filepath.WalkDir(filepath.Join("..", root),
+			func(path string, _ fs.DirEntry, err error) error {
+				if err != nil || filepath.Ext(path) != ".go" {
+					return err
+				}
+				folder := strings.TrimPrefix(filepath.Dir(path), "../")
+				if !strings.HasSuffix(folder, "test") && !slices.Contains(named, folder) {
+					assert.Fail(t, "architecture.md does not name "+folder)
+					named = append(named, folder)
+				}
+				return nil
+			}))
 	}
 }
 

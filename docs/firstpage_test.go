@@ -60,7 +60,8 @@ func TestWhatWaitsForAReleaseIsInOnePlace(t *testing.T) {
 	for _, waits := range []string{"/releases/latest/", "foresail@latest", "oci://ghcr.io/foresail"} {
 		assert.Contains(t, section, waits)
 		for page, text := range all {
-			assert.NotContains(t, text, waits, "%s: this belongs to install.md, below \"Once a release is published\"", page)
+			assert.NotContains(t, text, waits, "%s: this belongs to install.md, below \"Once a release is published\"",
+				page)
 		}
 	}
 }

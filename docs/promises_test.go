@@ -61,16 +61,17 @@ func existingTests(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
 	for _, root := range slices.Concat(sourceRoots, []string{"docs", "manifests", "test"}) {
-		require.NoError(t, filepath.WalkDir(filepath.Join("..", root), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, "_test.go") {
+		require.NoError(t, filepath.WalkDir(filepath.Join("..", root),
+			func(path string, _ fs.DirEntry, err error) error {
+				if err != nil || !strings.HasSuffix(path, "_test.go") {
+					return err
+				}
+				source, err := os.ReadFile(path)
+				for _, match := range testFunc.FindAllStringSubmatch(string(source), -1) {
+					found[filepath.Base(filepath.Dir(path))+"."+match[1]] = true
+				}
 				return err
-			}
-			source, err := os.ReadFile(path)
-			for _, match := range testFunc.FindAllStringSubmatch(string(source), -1) {
-				found[filepath.Base(filepath.Dir(path))+"."+match[1]] = true
-			}
-			return err
-		}))
+			}))
 	}
 	return found
 }

@@ -38,7 +38,8 @@ func CustomMetrics(owner string) []API {
 type registration struct {
 	API
 	holder *Service // what the APIService led to when it was last reported; nil: never reported
-	// settled reports whether the caBundle has been as specified once; disputed is the time since which it no longer is.
+	// settled reports whether the caBundle has been as specified once; disputed is the time since
+	// which it no longer is.
 	settled  bool
 	disputed time.Time
 }

@@ -92,7 +92,8 @@ func TestExternalMetricsOfAnotherDoNotKeepCustomOnesBack(t *testing.T) {
 		assert.NoError(f, verify(r, all[beta2].Spec.CABundle))
 		assert.Equal(f, map[string]float64{"keda/keda-operator-metrics-apiserver": 0}, r.gauge(f))
 		for _, name := range []string{beta1, beta2} {
-			assert.InDelta(f, 1, testutil.ToFloat64(r.metrics.registered.WithLabelValues(name, "foresail-system/foresail")), 0)
+			assert.InDelta(f, 1, testutil.ToFloat64(r.metrics.registered.WithLabelValues(name,
+				"foresail-system/foresail")), 0)
 		}
 	})
 }
@@ -127,7 +128,8 @@ func TestCustomMetricsAreNotRegisteredBesideAnothers(t *testing.T) {
 				f.after(2 * resync)
 				assert.Len(f, f.all(), 3)
 				for _, name := range []string{beta1, beta2} {
-					assert.InDelta(f, 1, testutil.ToFloat64(r.metrics.registered.WithLabelValues(name, "foresail-system/foresail")), 0)
+					assert.InDelta(f, 1, testutil.ToFloat64(r.metrics.registered.WithLabelValues(name,
+						"foresail-system/foresail")), 0)
 				}
 			})
 		})
@@ -232,7 +234,8 @@ func TestFree(t *testing.T) {
 		play(t, nil, func(f *fixture) {
 			var on atomic.Bool
 			on.Store(true)
-			err := Free(f.ctx, forbidding(f, &on, &apiregistrationv1.APIService{}, "get"), service, CustomMetrics("")...)
+			err := Free(f.ctx, forbidding(f, &on, &apiregistrationv1.APIService{}, "get"), service,
+				CustomMetrics("")...)
 			assert.True(f, apierrors.IsForbidden(err), "what is not known is not free")
 			assert.ErrorContains(f, err, "read the APIService v1beta2.custom.metrics.k8s.io:")
 		})

@@ -25,7 +25,8 @@ const (
 	resync = time.Minute
 	// retryAfter is the time to the next try after a failure.
 	retryAfter = 5 * time.Second
-	// pause is the shortest time between two looks, and so between two writes if another program changes them back.
+	// pause is the shortest time between two looks, and so between two writes if another program
+	// changes them back.
 	pause = time.Second
 	// lookTimeout bounds a look at the cluster.
 	lookTimeout = 30 * time.Second
@@ -52,8 +53,8 @@ type Options struct {
 	Secret string
 	// Validity is how long an authority is valid.
 	Validity time.Duration
-	// InjectCAFrom names the Certificate of cert-manager, as namespace/name, whose authority cert-manager writes into the
-	// APIService.
+	// InjectCAFrom names the Certificate of cert-manager, as namespace/name, whose authority
+	// cert-manager writes into the APIService.
 	InjectCAFrom string
 }
 

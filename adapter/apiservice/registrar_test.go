@@ -267,7 +267,8 @@ func TestAPIOfAnotherIsLeftAloneUntilItIsFree(t *testing.T) {
 				assert.Equal(f, map[string]float64{c.holder: 0}, r.gauge(f))
 				happened := r.happened()
 				require.Len(f, happened, 1, "it is said once")
-				assert.Contains(f, happened[0], "Warning HeldByAnother v1beta1.external.metrics.k8s.io leads to "+c.holder+":")
+				assert.Contains(f, happened[0],
+					"Warning HeldByAnother v1beta1.external.metrics.k8s.io leads to "+c.holder+":")
 				assert.Contains(f, happened[0], "--apiservice=take-over")
 
 				require.NoError(f, f.client.Delete(f.ctx, before))
@@ -310,7 +311,8 @@ func TestAPIOfAnotherIsTakenOverByFlag(t *testing.T) {
 		s := f.registered()
 		assert.Equal(f, service.Name, s.Spec.Service.Name)
 		assert.EqualValues(f, 100, s.Spec.VersionPriority)
-		assert.Equal(f, map[string]string{"note": "stays"}, s.Annotations, "cert-manager would write the other's authority")
+		assert.Equal(f, map[string]string{"note": "stays"}, s.Annotations,
+			"cert-manager would write the other's authority")
 		assert.NotEmpty(f, s.OwnerReferences)
 		assert.NoError(f, verify(r, s.Spec.CABundle))
 		assert.Equal(f, map[string]float64{"foresail-system/foresail": 1}, r.gauge(f))
@@ -385,7 +387,8 @@ func TestReplicasDoNotFightOverWhoWritesTheBundle(t *testing.T) {
 						decided := f.registered()
 						assert.Equal(f, c.update, injection(decided))
 						f.after(takeoverDelay - time.Minute)
-						assert.Equal(f, decided.ResourceVersion, f.registered().ResourceVersion, "no one changes it back")
+						assert.Equal(f, decided.ResourceVersion, f.registered().ResourceVersion,
+							"no one changes it back")
 						want := end(f, before, after)
 						f.after(takeoverDelay + 2*resync)
 						assert.Equal(f, want, injection(f.registered()))
@@ -531,7 +534,8 @@ func TestRotation(t *testing.T) {
 			authorities[f.authority().cert.SerialNumber.String()] = true
 			for i, r := range replicas {
 				require.NoError(f, verify(r, bundles[len(bundles)-1]), "replica %d", i)
-				require.NoError(f, verify(r, bundles[max(0, len(bundles)-1-lag)]), "replica %d, for an API server that lags", i)
+				require.NoError(f, verify(r, bundles[max(0, len(bundles)-1-lag)]),
+					"replica %d, for an API server that lags", i)
 			}
 			if step%10 == 0 {
 				third := f.start(nil)
@@ -546,7 +550,8 @@ func TestRotation(t *testing.T) {
 		assert.Len(f, authorities, 6, "the first, and five that followed")
 		for _, r := range replicas {
 			assert.Zero(f, testutil.ToFloat64(r.metrics.failures))
-			assert.Equal(f, float64(r.certificates.servingCA.cert.NotAfter.Unix()), testutil.ToFloat64(r.metrics.expiration))
+			assert.Equal(f, float64(r.certificates.servingCA.cert.NotAfter.Unix()),
+				testutil.ToFloat64(r.metrics.expiration))
 		}
 	})
 }

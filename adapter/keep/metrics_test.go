@@ -35,7 +35,10 @@ func TestCachedFollowsAnInformer(t *testing.T) {
 				return &v1alpha1.PredictedMetricList{Items: []v1alpha1.PredictedMetric{*of("shop", "b", "1"),
 					*of("bank", "z", "2")}}, nil
 			},
-			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return changes, nil },
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface,
+				error) {
+				return changes, nil
+			},
 		}}, &v1alpha1.PredictedMetric{}, 0, toolscache.Indexers{})
 		metrics, synced, err := Cached(informer)
 		require.NoError(t, err)

@@ -158,7 +158,8 @@ func mayWatch(ctx context.Context, c client.Client, resource schema.GroupVersion
 		for _, verb := range []string{"list", "watch"} {
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Namespace: namespace, Verb: verb, Group: resource.Group, Version: resource.Version, Resource: resource.Resource,
+					Namespace: namespace, Verb: verb, Group: resource.Group, Version: resource.Version,
+					Resource: resource.Resource,
 				},
 			}}
 			if err := c.Create(ctx, review); err != nil || !review.Status.Allowed {

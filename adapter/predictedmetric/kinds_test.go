@@ -99,7 +99,8 @@ func TestWatchedKindsAreReviewedAgain(t *testing.T) {
 			happened = nil
 			kind := game.GroupKind().WithVersion(version)
 			return k.follow(t.Context(),
-					&meta.RESTMapping{GroupVersionKind: kind, Resource: kind.GroupVersion().WithResource("games")}, time.Now()),
+					&meta.RESTMapping{GroupVersionKind: kind, Resource: kind.GroupVersion().WithResource("games")},
+					time.Now()),
 				happened
 		}
 		for _, step := range []struct {
@@ -172,7 +173,8 @@ func TestPollsOfManyTargetsAreBounded(t *testing.T) {
 	}
 	assert.Equal(t, 50*time.Second, every)
 	assert.Equal(t, poll, r.next(of("bank", 0), false, time.Now()))
-	assert.Equal(t, 100*time.Second, r.next(of("shop", 0), false, time.Now()), "half of the rate is the other namespace's")
+	assert.Equal(t, 100*time.Second, r.next(of("shop", 0), false, time.Now()),
+		"half of the rate is the other namespace's")
 	for i := range 1000 {
 		r.forget(of("shop", i))
 	}

@@ -119,7 +119,8 @@ func (u *PodUses) predicted(f *pipeline.Forecast) float64 {
 func (u *usesOfNamespace) add(use podUse) {
 	requirements, _ := use.selector.Requirements()
 	for _, r := range requirements {
-		exact := r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals || r.Operator() == selection.In
+		exact := r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals ||
+			r.Operator() == selection.In
 		if values := r.Values(); exact && len(values) == 1 {
 			l := requiredLabel{r.Key(), values.UnsortedList()[0]}
 			u.byLabel[l] = append(u.byLabel[l], use)

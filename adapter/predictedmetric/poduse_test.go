@@ -56,7 +56,8 @@ func TestPodUse(t *testing.T) {
 	follow("shop", "other-source", "app=cart",
 		&v1alpha1.PredictedMetricSpec{Source: v1alpha1.Source{Pods: &v1alpha1.PodsSource{}}}, fresh(9))
 	follow("shop", "unread", "app=cart", resourceSpec(v1alpha1.ResourceMemory, ""), unread)
-	follow("shop", "old", "app=cart", resourceSpec(v1alpha1.ResourceMemory, ""), forecastOf(now.Add(-61*time.Second), 9))
+	follow("shop", "old", "app=cart", resourceSpec(v1alpha1.ResourceMemory, ""),
+		forecastOf(now.Add(-61*time.Second), 9))
 	dry := fresh(9)
 	dry.DryRun = true
 	follow("shop", "dry", "app=cart", resourceSpec(v1alpha1.ResourceMemory, ""), dry)

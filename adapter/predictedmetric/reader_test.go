@@ -20,9 +20,11 @@ func TestReadersSeeTheReasonOfTheStatus(t *testing.T) {
 	reader.explain(&same)
 	assert.EqualError(t, same.Err, "the scale target has not been found yet")
 
-	reader.Reconciler.problems.m.Store(key, problem{target: true, err: errors.New(`deployments.apps "chekout" not found`)})
+	reader.Reconciler.problems.m.Store(key, problem{target: true,
+		err: errors.New(`deployments.apps "chekout" not found`)})
 	reader.explain(&s)
-	assert.Equal(t, &snapshot.Unavailable{Reason: reasonNoScale, Message: `deployments.apps "chekout" not found`}, s.Err)
+	assert.Equal(t, &snapshot.Unavailable{Reason: reasonNoScale, Message: `deployments.apps "chekout" not found`},
+		s.Err)
 	served := snapshot.Snapshot{Metric: key}
 	reader.explain(&served)
 	assert.NoError(t, served.Err)

@@ -130,7 +130,8 @@ func (r *Reconciler) metricsOf(kind schema.GroupKind) handler.MapFunc {
 		var list v1alpha1.PredictedMetricList
 		fields := client.MatchingFields{targetField: targetIndex(kind, o.GetName())}
 		if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), fields); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the PredictedMetrics of a target", "kind", kind, "name", o.GetName())
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the PredictedMetrics of a target", "kind", kind, "name",
+				o.GetName())
 			return nil
 		}
 		requests := make([]reconcile.Request, 0, len(list.Items))

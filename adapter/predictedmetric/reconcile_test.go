@@ -87,14 +87,16 @@ func newCluster(t *testing.T, pms ...client.Object) *cluster {
 	scales := &scalefake.FakeScaleClient{}
 	scales.AddReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if c.scale == nil {
-			return true, nil, apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "deployments"}, "checkout")
+			return true, nil, apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "deployments"},
+				"checkout")
 		}
 		return true, c.scale, nil
 	})
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Game"}, meta.RESTScopeNamespace)
-	mapper.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Deployment"},
+		meta.RESTScopeNamespace)
 	c.Reconciler = &Reconciler{
 		Client:     fake.NewClientBuilder().WithScheme(scheme).WithObjects(pms...).Build(),
 		Scales:     &Scales{Client: scales, Mapper: mapper},
@@ -251,7 +253,8 @@ func TestReconcileTakesDryRunOver(t *testing.T) {
 	assert.False(t, dryRun(func(*v1alpha1.PredictedMetricSpec) {}))
 	assert.True(t, dryRun(func(s *v1alpha1.PredictedMetricSpec) { s.DryRun = true }))
 	assert.Equal(t, 1, c.setCount(), "it is read as any other")
-	assert.True(t, dryRun(func(s *v1alpha1.PredictedMetricSpec) { s.MinReplicas = new(int32(20)) }), "of a rejected spec")
+	assert.True(t, dryRun(func(s *v1alpha1.PredictedMetricSpec) { s.MinReplicas = new(int32(20)) }),
+		"of a rejected spec")
 	assert.False(t, dryRun(func(s *v1alpha1.PredictedMetricSpec) { s.MinReplicas, s.DryRun = nil, false }))
 }
 
@@ -304,7 +307,8 @@ func TestReconcileFollowsTheSelector(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, UID: types.UID(name),
 				Labels: map[string]string{"track": track}},
 			Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{
-				Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
+				Type: corev1.PodReady, Status: corev1.ConditionTrue,
+				LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
 			}}},
 		}
 	}
@@ -362,7 +366,8 @@ func TestReconcileWaitsForThePods(t *testing.T) {
 	missing = &podtracker.UnlistedError{Namespace: "shop", Err: errors.New("forbidden"), Lasting: true}
 	assert.Equal(t, poll, c.reconcile())
 	require.NoError(t, c.Settled(t.Context()), "the others are not to wait for it")
-	assert.ErrorContains(t, c.problems.get(key).err, "the pods of the namespace shop have not been listed yet: forbidden")
+	assert.ErrorContains(t, c.problems.get(key).err,
+		"the pods of the namespace shop have not been listed yet: forbidden")
 	missing = nil
 	assertResync(t, c.reconcile())
 	assert.Equal(t, 1, c.setCount())

@@ -172,13 +172,15 @@ func samplesFresh(p problem, s snapshot.Snapshot, known bool, now time.Time) met
 	case s.NewestSample.IsZero() && errors.As(s.Err, &unavailable) && unavailable.Reason == snapshot.SourceFailing:
 		return condition(kind, false, reasonSourceFails, unavailable.Message)
 	case s.NewestSample.IsZero():
-		return condition(kind, false, string(snapshot.WaitingForSamples), withFailures("no sample has been read yet", &s))
+		return condition(kind, false, string(snapshot.WaitingForSamples),
+			withFailures("no sample has been read yet", &s))
 	case s.SamplesTooOld(now):
 		message := fmt.Sprintf("the newest sample is %s old (limit %s)",
 			now.Sub(s.NewestSample).Round(time.Second), s.StaleAfter)
 		return condition(kind, false, string(snapshot.Stale), withFailures(message, &s))
 	case s.SourceErr != nil:
-		return condition(kind, true, reasonSourceFails, withFailures("samples are still fresh, but their source fails", &s))
+		return condition(kind, true, reasonSourceFails,
+			withFailures("samples are still fresh, but their source fails", &s))
 	case len(s.Failing) > 0:
 		return condition(kind, true, reasonSomePods, withFailures("samples arrive, but not from every pod", &s))
 	}

@@ -112,7 +112,8 @@ func TestConditions(t *testing.T) {
 		want    map[string]string
 	}{
 		{"not looked at", problem{}, nil, true,
-			map[string]string{"Ready": "Unknown Pending", "SamplesFresh": "Unknown Pending", "TargetFound": "Unknown Pending"}},
+			map[string]string{"Ready": "Unknown Pending", "SamplesFresh": "Unknown Pending",
+				"TargetFound": "Unknown Pending"}},
 		{"bad spec", problem{err: errors.New("x")}, nil, true,
 			map[string]string{"Ready": "False InvalidSpec", "SamplesFresh": "Unknown Pending",
 				"TargetFound": "Unknown Pending"}},
@@ -138,7 +139,8 @@ func TestConditions(t *testing.T) {
 		{"stale", problem{}, func(s *snapshot.Snapshot) {
 			unavailable(snapshot.Stale)(s)
 			s.NewestSample = now.Add(-31 * time.Second)
-		}, false, map[string]string{"Ready": "False Stale", "SamplesFresh": "False Stale", "TargetFound": "True ScaleRead"}},
+		}, false, map[string]string{"Ready": "False Stale", "SamplesFresh": "False Stale",
+			"TargetFound": "True ScaleRead"}},
 		{"one pod silent", problem{}, func(s *snapshot.Snapshot) {
 			s.Failing = failing
 		}, false, map[string]string{"HorizonSufficient": "True CoversStartup", "Ready": "True ForecastServed",
@@ -201,7 +203,8 @@ func TestLastDecisionStaysWhileItIsTheSame(t *testing.T) {
 
 func TestQuantityKeepsThreeDigits(t *testing.T) {
 	for v, want := range map[float64]string{
-		0: "0", 0.12345: "123m", 1.23456: "1230m", 123.456: "123", 1234.5: "1230", -2.5: "-2500m", 0.0004: "0", 1e9: "1G",
+		0: "0", 0.12345: "123m", 1.23456: "1230m", 123.456: "123", 1234.5: "1230", -2.5: "-2500m", 0.0004: "0",
+		1e9: "1G",
 	} {
 		assert.Equal(t, want, quantity(v).String(), "%v", v)
 	}

@@ -122,7 +122,8 @@ func stripMeta(o client.Object) metav1.ObjectMeta {
 
 func parseScale(found *autoscalingv1.Scale, ref v1alpha1.ScaleTargetRef) (target, error) {
 	if found.Status.Selector == "" {
-		return target{}, fmt.Errorf("the scale of %s %s has no selector in its status: its pods cannot be found", ref.Kind,
+		return target{}, fmt.Errorf("the scale of %s %s has no selector in its status: its pods cannot be found",
+			ref.Kind,
 			ref.Name)
 	}
 	selector, err := labels.Parse(found.Status.Selector)

@@ -62,7 +62,8 @@ func (w *Writer) Start(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 			if err := w.writeDueStatuses(ctx, share.Spread(ctx, checkPeriod)); err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(err, "Cannot write the status of PredictedMetrics; trying again", "in", checkPeriod)
+				klog.FromContext(ctx).Error(err, "Cannot write the status of PredictedMetrics; trying again", "in",
+					checkPeriod)
 			}
 		}
 	}
@@ -164,7 +165,8 @@ func ignoreConflict(err error) error {
 func urgent(before, after *v1alpha1.PredictedMetricStatus) bool {
 	if decided(before.LastDecision, after.LastDecision) || before.ObservedGeneration != after.ObservedGeneration ||
 		!slices.Equal(before.ActiveSchedules, after.ActiveSchedules) || before.Autoscaler != after.Autoscaler ||
-		(before.CapacityBuffer == nil) != (after.CapacityBuffer == nil) || len(before.Conditions) > len(after.Conditions) {
+		(before.CapacityBuffer == nil) != (after.CapacityBuffer == nil) ||
+		len(before.Conditions) > len(after.Conditions) {
 		return true
 	}
 	for _, c := range after.Conditions {
@@ -186,7 +188,8 @@ func (w *Writer) record(ctx context.Context, before, after *v1alpha1.PredictedMe
 		if after.Spec.DryRun {
 			note = "in dry run: " + note
 		}
-		// Events that differ in the note alone are folded into the first of them, so the action names the count.
+		// Events that differ in the note alone are folded into the first of them, so the action
+		// names the count.
 		w.Events.Eventf(after, nil, corev1.EventTypeNormal, d.Reason, fmt.Sprintf("ScaleTo%d", d.Desired), "%s", note)
 	}
 	for _, c := range after.Status.Conditions {
@@ -198,8 +201,8 @@ func (w *Writer) record(ctx context.Context, before, after *v1alpha1.PredictedMe
 }
 
 const (
-	// startGrace is how long a PredictedMetric may take from its creation, or its pods from their start, until its first
-	// forecast without a Warning.
+	// startGrace is how long a PredictedMetric may take from its creation, or its pods from their
+	// start, until its first forecast without a Warning.
 	startGrace = 2 * time.Minute
 	// faultGrace is how long a fault that may pass by itself lasts without a Warning.
 	faultGrace = 30 * time.Second

@@ -215,7 +215,10 @@ func TestWriterRefreshesEvenly(t *testing.T) {
 			var present []*v1alpha1.PredictedMetric
 			w := newWriter(fake.NewClientBuilder().WithScheme(
 				scheme).WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: patch}).Build(),
-				func() ([]*v1alpha1.PredictedMetric, error) { return slices.Clone(present), nil }, func() time.Time { return at })
+				func() ([]*v1alpha1.PredictedMetric,
+					error) {
+					return slices.Clone(present), nil
+				}, func() time.Time { return at })
 			for i := range c.metrics {
 				pm := predictedMetric()
 				pm.Name, pm.UID = fmt.Sprint("m", i), types.UID(fmt.Sprint(i))

@@ -124,7 +124,8 @@ func noReplicas(s *snapshot.Snapshot) error {
 func unavailable(s *snapshot.Snapshot, reason, why string) error {
 	return &Error{
 		Class: Unavailable, Reason: reason, Name: s.Metric.Name,
-		Message: fmt.Sprintf("PredictedMetric %s: %s (details: kubectl describe predictedmetric -n %s %s)", s.Metric, why,
+		Message: fmt.Sprintf("PredictedMetric %s: %s (details: kubectl describe predictedmetric -n %s %s)", s.Metric,
+			why,
 			s.Metric.Namespace, s.Metric.Name),
 	}
 }
@@ -132,7 +133,8 @@ func unavailable(s *snapshot.Snapshot, reason, why string) error {
 func outOfRange(s *snapshot.Snapshot, metric string, err error) error {
 	return &Error{
 		Class: Internal, Reason: ReasonOutOfRange, Name: s.Metric.Name,
-		Message: fmt.Sprintf("PredictedMetric %s: %s cannot be expressed in milli-units: %v; scale the metric", s.Metric,
+		Message: fmt.Sprintf("PredictedMetric %s: %s cannot be expressed in milli-units: %v; scale the metric",
+			s.Metric,
 			metric, err),
 	}
 }

@@ -2,15 +2,17 @@
 // autoscalers. A door translates requests of its protocol into a Query, and the Items or the *Error
 // of the answer back. It needs this package and package snapshot alone.
 //
-// Three metrics exist. Each PredictedMetric has one item of each, in its own namespace, labelled with its name
-// (predictedmetric) and with the kind and the name of its scale target (kind, target). τ is the threshold, N(A_ω, τ)
-// the number of instances that the forecast requires, as a real number, and R the target's ready pods:
+// Three metrics exist. Each PredictedMetric has one item of each, in its own namespace, labelled
+// with its name (predictedmetric) and with the kind and the name of its scale target (kind,
+// target). τ is the threshold, N(A_ω, τ) the number of instances that the forecast requires, as a
+// real number, and R the target's ready pods:
 //
 //	predicted_load_total  τ·N(A_ω, τ)    for an HPA target of type AverageValue and value τ
 //	predicted_load        τ·N(A_ω, τ)/R  for an HPA target of type Value and value τ
 //	predicted_replicas    N*             for an HPA target of type AverageValue, value 1 and tolerance 0
 //
-// While method Adaptive finds the present count acceptable, the value is τ times that count in place of τ·N(A_ω, τ).
+// While method Adaptive finds the present count acceptable, the value is τ times that count in
+// place of τ·N(A_ω, τ).
 //
 // N* is the largest that any PredictedMetric of the target desires; see snapshot.Combined.
 //
@@ -22,10 +24,10 @@
 // HPA. The result of the HPA is still ⌈N(A_ω, τ)⌉, as the pipeline rounds it. A threshold finer
 // than a milli-unit counts as the next whole one, as it does in the HPA's target.
 //
-// predicted_load_total loses nothing to milli-units. predicted_load does: its result is exact while R is less than τ in
-// milli-units, and above that up to ⌈R/τ in milli-units⌉ instances too high, never too low. A metric whose threshold is
-// below 0.1 should therefore be scaled up (percent instead of shares, milliseconds instead of seconds) or be read as
-// predicted_load_total.
+// predicted_load_total loses nothing to milli-units. predicted_load does: its result is exact while
+// R is less than τ in milli-units, and above that up to ⌈R/τ in milli-units⌉ instances too high,
+// never too low. A metric whose threshold is below 0.1 should therefore be scaled up (percent
+// instead of shares, milliseconds instead of seconds) or be read as predicted_load_total.
 //
 // # Errors
 //
@@ -52,8 +54,9 @@ const (
 	LabelTarget = "target"          // name of its scale target
 )
 
-// Reader returns published snapshots. It answers from memory, never waits for a forecast, and is safe for concurrent
-// use. It has every PredictedMetric that exists: the snapshot of one without a forecast says why.
+// Reader returns published snapshots. It answers from memory, never waits for a forecast, and is
+// safe for concurrent use. It has every PredictedMetric that exists: the snapshot of one without a
+// forecast says why.
 type Reader interface {
 	// Get returns the snapshot of one PredictedMetric, and false if there is no such PredictedMetric.
 	Get(metric types.NamespacedName) (snapshot.Snapshot, bool)
@@ -84,8 +87,8 @@ type Item struct {
 // Read returns the item of the one PredictedMetric of the namespace that the selector matches, or
 // an *Error. Where it matches several, autoscalers would add their values up. Two of one target
 // would count its load twice, and every user who may create PredictedMetrics in the namespace could
-// raise the value that an HPA reads. A PredictedMetric in dry run has no value, and is ignored if another one of the
-// target is not in dry run.
+// raise the value that an HPA reads. A PredictedMetric in dry run has no value, and is ignored if
+// another one of the target is not in dry run.
 func Read(reader Reader, q Query) (Item, error) {
 	s, err := q.one(reader)
 	if err != nil {
@@ -138,7 +141,8 @@ func (q *Query) find(reader Reader) []snapshot.Snapshot {
 	return found
 }
 
-// acting leaves out the PredictedMetrics in dry run, unless all are: a trial must not make a selector ambiguous.
+// acting leaves out the PredictedMetrics in dry run, unless all are: a trial must not make a
+// selector ambiguous.
 func acting(found []snapshot.Snapshot) []snapshot.Snapshot {
 	if !slices.ContainsFunc(found, func(s snapshot.Snapshot) bool { return !s.DryRun }) {
 		return found

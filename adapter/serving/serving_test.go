@@ -70,7 +70,8 @@ func TestSelectors(t *testing.T) {
 	m := servingtest.NewMemory(
 		servingtest.Healthy("cart-cpu", "cart"),
 		servingtest.Healthy("cart-elu", "cart"),
-		servingtest.Changed(servingtest.Healthy("db-elu", "db"), func(s *snapshot.Snapshot) { s.TargetKind = "StatefulSet" }),
+		servingtest.Changed(servingtest.Healthy("db-elu", "db"),
+			func(s *snapshot.Snapshot) { s.TargetKind = "StatefulSet" }),
 		servingtest.Changed(servingtest.Healthy("cart-elu", "cart"),
 			func(s *snapshot.Snapshot) { s.Metric.Namespace = "other" }),
 	)
@@ -213,7 +214,8 @@ func TestErrors(t *testing.T) {
 			message: "PredictedMetric shop/checkout-elu: there is no forecast: 3 of 4 s have been read" + more,
 		},
 		{
-			name: "no forecast for another reason", held: shop(func(s *snapshot.Snapshot) { s.Err = errors.New("it broke") }),
+			name:  "no forecast for another reason",
+			held:  shop(func(s *snapshot.Snapshot) { s.Err = errors.New("it broke") }),
 			class: notNow, reason: ReasonNoForecast,
 			message: "PredictedMetric shop/checkout-elu: there is no forecast: it broke" + more,
 		},
@@ -333,7 +335,8 @@ func TestTargetsOfSpecsThatHaveNone(t *testing.T) {
 			Message: "PredictedMetric shop/endless: predicted_load_total cannot be expressed in milli-units: the threshold 1e+300"},
 		"other": {Class: NotFound, Reason: ReasonNotFound, Message: "matches no PredictedMetric"},
 	} {
-		_, err := ReadTarget(m, Query{Namespace: "shop", Selector: ByName(name), Metric: LoadTotal, Now: servingtest.Now})
+		_, err := ReadTarget(m, Query{Namespace: "shop", Selector: ByName(name), Metric: LoadTotal,
+			Now: servingtest.Now})
 		got := errorOf(t, err)
 		assert.Equal(t, want.Class, got.Class, name)
 		assert.Equal(t, want.Reason, got.Reason, name)

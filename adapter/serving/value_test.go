@@ -200,7 +200,8 @@ func FuzzDemand(f *testing.F) {
 			return
 		}
 		if d.total() < 0 || d.perPod(ready) < 0 || d.perPod(ready) > d.total()+1 {
-			t.Fatalf("load %v, threshold %v, ready %d: total %d, per pod %d", load, threshold, ready, d.total(), d.perPod(ready))
+			t.Fatalf("load %v, threshold %v, ready %d: total %d, per pod %d", load, threshold, ready, d.total(),
+				d.perPod(ready))
 		}
 	})
 }

@@ -25,7 +25,8 @@ func TestPhaseIsStableAndSpread(t *testing.T) {
 
 func TestUntilNext(t *testing.T) {
 	for _, test := range []struct{ now, phase, want time.Duration }{
-		{0, 300, 300}, {299, 300, 1}, {300, 300, 1000}, {301, 300, 999}, {5000, 0, 1000}, {5999, 999, 1000}, {0, 0, 1000},
+		{0, 300, 300}, {299, 300, 1}, {300, 300, 1000}, {301, 300, 999}, {5000, 0, 1000}, {5999, 999, 1000},
+		{0, 0, 1000},
 		{-1, 0, 1}, {-1000, 300, 300},
 	} {
 		assert.Equal(t, test.want, UntilNext(test.now, test.phase, 1000), "%v", test)

@@ -24,24 +24,24 @@ type Rate struct {
 }
 
 const (
-	// maxLateness is how much earlier than the last a late reading may be. One that is still earlier shows that the clock
-	// was set back.
+	// maxLateness is how much earlier than the last a late reading may be. One that is still
+	// earlier shows that the clock was set back.
 	maxLateness = int64(time.Minute / time.Millisecond)
 	// minSpacing is the least time between two readings whose usual spacing is not known (ms).
 	minSpacing = 500
-	// maxGap is how far apart two readings may be whose rate is one of now: if they are farther apart, a clock was set
-	// forward, or the counter was out of sight.
+	// maxGap is how far apart two readings may be whose rate is one of now: if they are farther
+	// apart, a clock was set forward, or the counter was out of sight.
 	maxGap = int64(time.Hour / time.Millisecond)
 )
 
-// Next takes a reading and returns the rate since the previous one, with the time of the later. It returns false for
-// the first reading and for a late one; a reading after the clock was set counts as a first one. A counter that
-// has fallen was reset: its value is the increase since then.
+// Next takes a reading and returns the rate since the previous one, with the time of the later. It
+// returns false for the first reading and for a late one; a reading after the clock was set counts
+// as a first one. A counter that has fallen was reset: its value is the increase since then.
 //
-// The times of readings are inexact: a scrape may be answered late, and two servers may scrape a pod a moment apart.
-// Least is the least time (ms) to another reading over which a rate with this one is meaningful, 0 if nothing is known
-// of it. Of two readings that are closer the one with the smaller least stays, the earlier one if they are equal, and
-// there is no rate.
+// The times of readings are inexact: a scrape may be answered late, and two servers may scrape a
+// pod a moment apart. Least is the least time (ms) to another reading over which a rate with this
+// one is meaningful, 0 if nothing is known of it. Of two readings that are closer the one with the
+// smaller least stays, the earlier one if they are equal, and there is no rate.
 //
 // A counter that falls below 0 is none: its rate is negative, which the gate refuses.
 func (r *Rate) Next(reading pipeline.Sample, least int64) (pipeline.Sample, bool) {

@@ -21,11 +21,13 @@ func TestReplaceChangesOneSection(t *testing.T) {
 }
 
 func TestTableEscapesBars(t *testing.T) {
-	assert.Equal(t, "| flag | default |\n|---|---|\n| `--a` | x\\|y |\n| `--b` | |\n", Table([][]string{{"flag", "default"}, {"`--a`", "x|y"}, {"`--b`", ""}}))
+	assert.Equal(t, "| flag | default |\n|---|---|\n| `--a` | x\\|y |\n| `--b` | |\n",
+		Table([][]string{{"flag", "default"}, {"`--a`", "x|y"}, {"`--b`", ""}}))
 }
 
 func TestSummaryIsAClauseThatStandsAlone(t *testing.T) {
-	assert.Equal(t, "How far a rise is trusted.", Summary("How far a rise is trusted: a rise by\nthis counts half. Default: 2."))
+	assert.Equal(t, "How far a rise is trusted.",
+		Summary("How far a rise is trusted: a rise by\nthis counts half. Default: 2."))
 	assert.Equal(t, "Linear: the metric halves.", Summary("Linear: the metric halves. Quadratic: another."))
 	assert.Equal(t, "Such as apps/v1.", Summary("Such as apps/v1."))
 }
@@ -64,5 +66,6 @@ func TestCommands(t *testing.T) {
 }
 
 func TestRedirectionsAreNotArguments(t *testing.T) {
-	assert.Equal(t, [][]string{{"foresail", "run"}, {"wait"}}, CommandLines("foresail run 2> out/foresail.log &\nwait >> log"))
+	assert.Equal(t, [][]string{{"foresail", "run"}, {"wait"}},
+		CommandLines("foresail run 2> out/foresail.log &\nwait >> log"))
 }

@@ -36,27 +36,30 @@ const (
 )
 
 var sets = map[string]set{
-	"paper":        {simulate + " --all", []string{"intervals.csv"}},
-	"others":       {simulate + " --profile sine,sawtooth,noise,bursts,drift,falling --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,instant,clairvoyant", []string{"intervals.csv"}},
-	"ablations":    {simulate + " --scalers keda --ablations", []string{"ablations.csv"}},
-	"azure":        {backtest + "azure_llm_conv_1s_2023.csv" + day, []string{"summary.csv", "frontier.csv"}},
-	"twitter":      {backtest + "twitter_stream_1s_day1_202108.csv" + day, []string{"summary.csv", "frontier.csv", "timeline.svg"}},
-	"twitter-week": {backtest + "twitter_stream_1s_days2to8_202108.csv" + weeks, []string{"summary.csv", "frontier.csv"}},
-	"few-nasa":     {backtest + "nasa_http_1min_199507.csv" + bounded, []string{"frontier.csv"}},
-	"few-0.2":      {few + " --scale 0.01 --capacity 0.286", []string{"frontier.csv"}},
-	"few-0.5":      {few + " --scale 0.025 --capacity 0.715", []string{"frontier.csv"}},
-	"few-1":        {few + " --scale 0.05 --capacity 1.43", []string{"frontier.csv"}},
-	"few-2":        {few + " --scale 0.1 --capacity 2.86", []string{"frontier.csv"}},
-	"few-5":        {few + " --scale 0.25 --capacity 7.15", []string{"frontier.csv"}},
-	"few-20":       {few + " --scale 1 --capacity 28.6", []string{"frontier.csv"}},
-	"live":         {benchlive + " --scalers keda,foresail-total,hpa-cpu", []string{"summary.csv"}},
-	"hourly":       {benchlive + " --profiles hourly --scalers keda,foresail-total", []string{"summary.csv"}},
-	"nodes":        {nodes, []string{"bench.txt"}},
-	"slow-nodes":   {nodes + " -args -slow 4", []string{"bench.txt"}},
-	"karpenter":    {"go test -vet=off -timeout 45m -tags long -run ^$ -bench ^BenchmarkLoads$ -benchtime 1x ./test/bench/karpenter", []string{"bench.txt"}},
-	"nasa":         {backtest + "nasa_http_1min_199507.csv --scale 500" + weeks, []string{"summary.csv", "frontier.csv"}},
-	"nab":          {backtest + "nab_asg_cpu_5min.csv --scale 10" + weeks, []string{"summary.csv", "frontier.csv"}},
-	"size":         {"go test -run ^$ -bench ^BenchmarkPods$/^pods=(500|5000)$|^BenchmarkRemoteWrite$/^metrics=1000$ -benchtime 1x -timeout 2h ./test/bench/scale", []string{"bench.txt"}},
+	"paper":     {simulate + " --all", []string{"intervals.csv"}},
+	"others":    {simulate + " --profile sine,sawtooth,noise,bursts,drift,falling --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,instant,clairvoyant", []string{"intervals.csv"}},
+	"ablations": {simulate + " --scalers keda --ablations", []string{"ablations.csv"}},
+	"azure":     {backtest + "azure_llm_conv_1s_2023.csv" + day, []string{"summary.csv", "frontier.csv"}},
+	"twitter": {backtest + "twitter_stream_1s_day1_202108.csv" + day,
+		[]string{"summary.csv", "frontier.csv", "timeline.svg"}},
+	"twitter-week": {backtest + "twitter_stream_1s_days2to8_202108.csv" + weeks,
+		[]string{"summary.csv", "frontier.csv"}},
+	"few-nasa":   {backtest + "nasa_http_1min_199507.csv" + bounded, []string{"frontier.csv"}},
+	"few-0.2":    {few + " --scale 0.01 --capacity 0.286", []string{"frontier.csv"}},
+	"few-0.5":    {few + " --scale 0.025 --capacity 0.715", []string{"frontier.csv"}},
+	"few-1":      {few + " --scale 0.05 --capacity 1.43", []string{"frontier.csv"}},
+	"few-2":      {few + " --scale 0.1 --capacity 2.86", []string{"frontier.csv"}},
+	"few-5":      {few + " --scale 0.25 --capacity 7.15", []string{"frontier.csv"}},
+	"few-20":     {few + " --scale 1 --capacity 28.6", []string{"frontier.csv"}},
+	"live":       {benchlive + " --scalers keda,foresail-total,hpa-cpu", []string{"summary.csv"}},
+	"hourly":     {benchlive + " --profiles hourly --scalers keda,foresail-total", []string{"summary.csv"}},
+	"nodes":      {nodes, []string{"bench.txt"}},
+	"slow-nodes": {nodes + " -args -slow 4", []string{"bench.txt"}},
+	"karpenter":  {"go test -vet=off -timeout 45m -tags long -run ^$ -bench ^BenchmarkLoads$ -benchtime 1x ./test/bench/karpenter", []string{"bench.txt"}},
+	"nasa": {backtest + "nasa_http_1min_199507.csv --scale 500" + weeks,
+		[]string{"summary.csv", "frontier.csv"}},
+	"nab":  {backtest + "nab_asg_cpu_5min.csv --scale 10" + weeks, []string{"summary.csv", "frontier.csv"}},
+	"size": {"go test -run ^$ -bench ^BenchmarkPods$/^pods=(500|5000)$|^BenchmarkRemoteWrite$/^metrics=1000$ -benchtime 1x -timeout 2h ./test/bench/scale", []string{"bench.txt"}},
 }
 
 // aheadTraces are the traces of which forecasts are compared for starts of so long, each in a set of its own.
@@ -97,7 +100,8 @@ func Measure(root string, names ...string) error {
 	for _, name := range names {
 		s, ok := sets[name]
 		if !ok {
-			return fmt.Errorf("%s: there are no such figures: want one of %s", name, strings.Join(slices.Sorted(maps.Keys(sets)), ", "))
+			return fmt.Errorf("%s: there are no such figures: want one of %s", name,
+				strings.Join(slices.Sorted(maps.Keys(sets)), ", "))
 		}
 		if strings.Contains(s.command, "$FORESAIL_TRACES") && traces == "" {
 			return fmt.Errorf("%s: FORESAIL_TRACES: must be the folder of the traces", name)

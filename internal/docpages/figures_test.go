@@ -61,7 +61,8 @@ func TestFewRequestsComparesAtEqualPods(t *testing.T) {
 	}
 	table, err := fewRequests(writeFigures(t, files))
 	require.NoError(t, err)
-	assert.Contains(t, table, "\n| 0.5 | 30.0 | - | 12.3 | - | - | 0.0 |\n", "a dash where no target has as few pods, or as many")
+	assert.Contains(t, table, "\n| 0.5 | 30.0 | - | 12.3 | - | - | 0.0 |\n",
+		"a dash where no target has as few pods, or as many")
 	assert.Contains(t, table, "\n| 0.15 (NASA) | 30.0 |")
 }
 
@@ -75,7 +76,8 @@ func TestForesightIsComparedWithTheSameBehavior(t *testing.T) {
 	}
 	table, err := foresight(writeFigures(t, files))
 	require.NoError(t, err)
-	assert.Contains(t, table, "\n| NAB | - (-) | - (-) | 0.50 (-) | 0.40 (1.10) | - (-) | - (-) |\n", "a dash without a target that has as many pods, or where the rival is at zero")
+	assert.Contains(t, table, "\n| NAB | - (-) | - (-) | 0.50 (-) | 0.40 (1.10) | - (-) | - (-) |\n",
+		"a dash without a target that has as many pods, or where the rival is at zero")
 	assert.Equal(t, 5, strings.Count(table, "0.40 (1.10)"))
 }
 
@@ -106,7 +108,8 @@ func TestSizeReadsTheOutputOfBenchmarks(t *testing.T) {
 
 func TestMeasureNamesTheFigures(t *testing.T) {
 	dir := t.TempDir()
-	assert.ErrorContains(t, Measure(dir, "others", "papers"), "papers: there are no such figures: want one of ablations, ahead-azure-25s, ")
+	assert.ErrorContains(t, Measure(dir, "others", "papers"),
+		"papers: there are no such figures: want one of ablations, ahead-azure-25s, ")
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Empty(t, left, "nothing was measured before")

@@ -147,7 +147,8 @@ func others(figures string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	names := []string{"keda", "keda/same-behavior", "foresail-total", "foresail-total/hpa-defaults", "instant", "clairvoyant"}
+	names := []string{"keda", "keda/same-behavior", "foresail-total", "foresail-total/hpa-defaults", "instant",
+		"clairvoyant"}
 	header := []string{"success, % / above threshold, min / pod-seconds"}
 	for _, name := range names {
 		header = append(header, quoted(name))
@@ -213,19 +214,21 @@ func traces(figures string) (string, error) {
 		}
 		return quoted(name)
 	}
-	return byTrace(figures, "summary.csv", "above threshold, min / pod-hours", recorded, columns, title, func(all rows, name string) string {
-		if name == mase {
-			return figure{column: "mase", decimals: 2}.number(all.find("scaler", ours), "")
-		}
-		if row := all.find("scaler", name); row != nil {
-			return lateAndPods(row)
-		}
-		return ""
-	})
+	return byTrace(figures, "summary.csv", "above threshold, min / pod-hours", recorded, columns, title,
+		func(all rows, name string) string {
+			if name == mase {
+				return figure{column: "mase", decimals: 2}.number(all.find("scaler", ours), "")
+			}
+			if row := all.find("scaler", name); row != nil {
+				return lateAndPods(row)
+			}
+			return ""
+		})
 }
 
 // byTarget has a line for each trace, with a cell for each target that frontiers are made of.
-func byTarget(figures, corner string, traces []recordedTrace, cell func(all rows, target string) string) (string, error) {
+func byTarget(figures, corner string, traces []recordedTrace, cell func(all rows, target string) string) (string,
+	error) {
 	targets := []string{"0.400", "0.500", "0.600", "0.700", "0.800", "0.900"}
 	title := func(target string) string { return "target " + strings.TrimRight(target, "0") }
 	return byTrace(figures, "frontier.csv", corner, traces, targets, title, cell)
@@ -259,11 +262,13 @@ func (r rows) ratio(scaler, target string) string {
 
 // frontier compares foresail-total with keda at equal pods, for each target that was tried.
 func frontier(figures string) (string, error) {
-	minutes, same := figure{column: "above_threshold_minutes", decimals: 1}, figure{column: "keda_minutes_at_same_pods", decimals: 1}
-	return byTarget(figures, "minutes above the threshold, `foresail-total` / `keda` with as many pods", recorded, func(all rows, target string) string {
-		row := all.find("scaler", ours, "target", target)
-		return minutes.number(row, "") + " / " + same.number(row, "")
-	})
+	minutes, same := figure{column: "above_threshold_minutes", decimals: 1}, figure{column: "keda_minutes_at_same_pods",
+		decimals: 1}
+	return byTarget(figures, "minutes above the threshold, `foresail-total` / `keda` with as many pods", recorded,
+		func(all rows, target string) string {
+			row := all.find("scaler", ours, "target", target)
+			return minutes.number(row, "") + " / " + same.number(row, "")
+		})
 }
 
 // recurring compares scalers that know the load of a day and a week ago, with the default target.
@@ -283,20 +288,22 @@ func recurring(figures string) (string, error) {
 
 // fewTraces are those of few requests, by how many a pod has in a second.
 var fewTraces = []recordedTrace{
-	{"few-nasa", "0.15 (NASA)"}, {"few-0.2", "0.2"}, {"few-0.5", "0.5"}, {"few-1", "1"}, {"few-2", "2"}, {"few-5", "5"}, {"few-20", "20"},
+	{"few-nasa", "0.15 (NASA)"}, {"few-0.2", "0.2"}, {"few-0.5", "0.5"}, {"few-1", "1"}, {"few-2", "2"}, {"few-5", "5"},
+	{"few-20", "20"},
 }
 
 // fewRequests compares scalers with as many pods as foresail-total has with the default target, by how many
 // requests a pod has.
 func fewRequests(figures string) (string, error) {
 	names := []string{"keda", "keda/same-behavior", ours, ours + "/hpa-defaults", "instant", "clairvoyant"}
-	return byTrace(figures, "frontier.csv", "requests/s and pod", fewTraces, names, quoted, func(all rows, name string) string {
-		pods, _ := strconv.ParseFloat(all.find("scaler", ours, "target", "0.700")["pod_hours"], 64) // 0 finds nothing
-		if v, ok := all.at(name, pods); ok {
-			return grouped(v, 1)
-		}
-		return "-"
-	})
+	return byTrace(figures, "frontier.csv", "requests/s and pod", fewTraces, names, quoted,
+		func(all rows, name string) string {
+			pods, _ := strconv.ParseFloat(all.find("scaler", ours, "target", "0.700")["pod_hours"], 64) // 0 finds nothing
+			if v, ok := all.at(name, pods); ok {
+				return grouped(v, 1)
+			}
+			return "-"
+		})
 }
 
 // ahead compares the forecasts of foresail-total with the best free forecast, by how long pods
@@ -402,7 +409,8 @@ func ablations(figures string) (string, error) {
 // shownElsewhere reports whether a variant is left out: scalers of other tables, and a lag between two that
 // are shown.
 func shownElsewhere(variant string) bool {
-	return slices.Contains([]string{"keda", "clairvoyant", "instant"}, variant) || strings.HasSuffix(variant, "seen 5s later")
+	return slices.Contains([]string{"keda", "clairvoyant", "instant"}, variant) ||
+		strings.HasSuffix(variant, "seen 5s later")
 }
 
 // inRealTime has a line for each scaler in real time, and one below it of the simulator.
@@ -427,10 +435,14 @@ func simulatorComparison(figures, set string) (string, error) {
 		header = append(header, c.title)
 	}
 	first := func(row map[string]string) int { // both rows of a scaler come together
-		return slices.IndexFunc(all, func(o map[string]string) bool { return o["profile"] == row["profile"] && o["scaler"] == row["scaler"] })
+		return slices.IndexFunc(all, func(o map[string]string) bool {
+			return o["profile"] == row["profile"] &&
+				o["scaler"] == row["scaler"]
+		})
 	}
 	var body [][]string
-	for _, row := range slices.SortedStableFunc(slices.Values(all), func(a, b map[string]string) int { return cmp.Compare(first(a), first(b)) }) {
+	for _, row := range slices.SortedStableFunc(slices.Values(all),
+		func(a, b map[string]string) int { return cmp.Compare(first(a), first(b)) }) {
 		cells := []string{row["profile"] + ", `" + row["scaler"] + "`", row["where"]}
 		if row["where"] == "simulated" {
 			cells[0] = ""
@@ -491,7 +503,8 @@ func nodeStarts(figures string) (string, error) {
 		}
 		body = append(body, cells)
 	}
-	header := []string{"pending pod-seconds / seconds above the threshold / node-seconds", "rise within a minute", "rise within four minutes"}
+	header := []string{"pending pod-seconds / seconds above the threshold / node-seconds", "rise within a minute",
+		"rise within four minutes"}
 	return markdown(figures, header, body, sets...)
 }
 
@@ -521,7 +534,8 @@ func karpenterComparison(figures string) (string, error) {
 	for _, load := range []struct{ title, name string }{
 		{"ramp", "ramp"}, {"day and night", "day-and-night"}, {"batch jobs", "batch-jobs"}, {"spikes", "spikes"},
 	} {
-		for _, autoscaler := range []struct{ title, name string }{{"Karpenter", "karpenter"}, {"WorkerPool", "workerpool"}} {
+		for _, autoscaler := range []struct{ title, name string }{{"Karpenter", "karpenter"},
+			{"WorkerPool", "workerpool"}} {
 			row := all.find("benchmark", "Loads/"+load.name+"/"+autoscaler.name)
 			cells := []string{load.title + " (" + idle.number(row, "") + " cores idle)", autoscaler.title}
 			for _, cost := range costs {

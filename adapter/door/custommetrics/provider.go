@@ -68,7 +68,8 @@ func (p *Provider) ListAllMetrics() []provider.CustomMetricInfo {
 func (p *Provider) GetMetricByName(ctx context.Context, name types.NamespacedName, info provider.CustomMetricInfo,
 	selector labels.Selector) (*custom_metrics.MetricValue, error) {
 	start := p.clock()
-	query := serving.Query{Namespace: name.Namespace, Selector: serving.ByName(name.Name), Metric: info.Metric, Now: start}
+	query := serving.Query{Namespace: name.Namespace, Selector: serving.ByName(name.Name), Metric: info.Metric,
+		Now: start}
 	item, err := p.read(query, info, selector)
 	kubeapi.Trace(ctx, query, item, err)
 	if failed := p.observe(info.Metric, err, start); failed != nil {
@@ -76,7 +77,8 @@ func (p *Provider) GetMetricByName(ctx context.Context, name types.NamespacedNam
 	}
 	return &custom_metrics.MetricValue{
 		DescribedObject: custom_metrics.ObjectReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: "PredictedMetric", Namespace: name.Namespace, Name: name.Name,
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "PredictedMetric", Namespace: name.Namespace,
+			Name: name.Name,
 		},
 		Metric:    custom_metrics.MetricIdentifier{Name: info.Metric},
 		Timestamp: metav1.NewTime(item.Timestamp),

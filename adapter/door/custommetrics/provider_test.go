@@ -40,7 +40,8 @@ func get(p *Provider, name string, info provider.CustomMetricInfo,
 
 // The values are those that every door serves of the same snapshot.
 func TestValues(t *testing.T) {
-	m := servingtest.NewMemory(servingtest.Healthy("checkout-elu", "checkout"), servingtest.Healthy("other", "checkout"))
+	m := servingtest.NewMemory(servingtest.Healthy("checkout-elu", "checkout"),
+		servingtest.Healthy("other", "checkout"))
 	p := newTestProvider(m)
 	for metric, want := range map[string]string{serving.LoadTotal: "10010m",
 		serving.Load: "1001m", serving.Replicas: "14"} {
@@ -56,7 +57,8 @@ func TestValues(t *testing.T) {
 			assert.Nil(t, got.WindowSeconds)
 
 			item, err := serving.Read(m,
-				serving.Query{Namespace: "shop", Selector: serving.ByName("checkout-elu"), Metric: metric, Now: servingtest.Now})
+				serving.Query{Namespace: "shop", Selector: serving.ByName("checkout-elu"), Metric: metric,
+					Now: servingtest.Now})
 			require.NoError(t, err)
 			assert.Equal(t, item.Milli, got.Value.MilliValue())
 		})
@@ -88,7 +90,8 @@ func TestErrorsHaveTheSentenceOfEveryDoor(t *testing.T) {
 			p := newTestProvider(m)
 			_, err := get(p, c.name, of(c.metric), labels.Everything())
 			_, same := serving.Read(m,
-				serving.Query{Namespace: "shop", Selector: serving.ByName(c.name), Metric: c.metric, Now: servingtest.Now})
+				serving.Query{Namespace: "shop", Selector: serving.ByName(c.name), Metric: c.metric,
+					Now: servingtest.Now})
 			require.Error(t, same)
 			require.EqualError(t, err, same.Error())
 			var status apierrors.APIStatus
@@ -117,15 +120,18 @@ func TestWhatIsNotServedIsRefusedInWords(t *testing.T) {
 	}{
 		"a metric of another kind": {func(p *Provider) error {
 			_, err := get(p, "web-1",
-				provider.CustomMetricInfo{GroupResource: pods, Namespaced: true, Metric: serving.LoadTotal}, labels.Everything())
+				provider.CustomMetricInfo{GroupResource: pods, Namespaced: true,
+					Metric: serving.LoadTotal}, labels.Everything())
 			return err
 		}, http.StatusNotFound, `there are no metrics of "pods": must be a PredictedMetric of foresail.dev/v1alpha1, whose metrics are predicted_load_total, predicted_load, predicted_replicas`,
 			[]string{kubeapi.OtherMetric, serving.ReasonUnknownMetric}},
 		"metrics of all pods": {func(p *Provider) error {
 			_, err := p.GetMetricBySelector(context.Background(), "shop", labels.Everything(),
-				provider.CustomMetricInfo{GroupResource: pods, Namespaced: true, Metric: "requests"}, labels.Everything())
+				provider.CustomMetricInfo{GroupResource: pods, Namespaced: true,
+					Metric: "requests"}, labels.Everything())
 			return err
-		}, http.StatusNotFound, `there are no metrics of "pods"`, []string{kubeapi.OtherMetric, serving.ReasonUnknownMetric}},
+		}, http.StatusNotFound, `there are no metrics of "pods"`, []string{kubeapi.OtherMetric,
+			serving.ReasonUnknownMetric}},
 		"a selector of the metric": {func(p *Provider) error {
 			_, err := get(p, "a", of(serving.LoadTotal), byLabel)
 			return err
@@ -133,7 +139,8 @@ func TestWhatIsNotServedIsRefusedInWords(t *testing.T) {
 			`the metric selector "predictedmetric=a" must be left out: the described object names the PredictedMetric`,
 			[]string{serving.LoadTotal, ReasonInvalidRead}},
 		"several at once": {func(p *Provider) error {
-			_, err := p.GetMetricBySelector(context.Background(), "shop", byLabel, of(serving.Replicas), labels.Everything())
+			_, err := p.GetMetricBySelector(context.Background(), "shop", byLabel, of(serving.Replicas),
+				labels.Everything())
 			return err
 		}, http.StatusBadRequest,
 			`predicted_replicas of all PredictedMetrics in namespace "shop" at once is not served: name one of them instead of *`,
@@ -167,7 +174,8 @@ func TestTelemetry(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 	assert.InDelta(t, 2, observations(t, p.Duration.WithLabelValues(serving.Load, kubeapi.ResultOK)), 0)
-	assert.InDelta(t, 2, observations(t, p.Duration.WithLabelValues(kubeapi.OtherMetric, serving.ReasonUnknownMetric)), 0)
+	assert.InDelta(t, 2, observations(t, p.Duration.WithLabelValues(kubeapi.OtherMetric, serving.ReasonUnknownMetric)),
+		0)
 	series, err := testutil.GatherAndCount(registry, "foresail_metric_request_duration_seconds")
 	require.NoError(t, err)
 	assert.Equal(t, 3*len(serving.Reasons())+1, series, "names that clients make up add no series")

@@ -77,17 +77,20 @@ func TestShapeOfTheFleet(t *testing.T) {
 			"atMaximum": 0.0, "late": 1.0},
 		"items": []any{
 			map[string]any{
-				"namespace": "shop", "name": "cart", "targetKind": "Deployment", "targetName": "cart", "available": false,
-				"reason": "WaitingForSamples",
-				"cause":  "no sample has been read yet", "lateKnownSeconds": 0.0, "lateJudged": false,
-				"loadPerPod": nil, "predictedPerPod": nil, "threshold": 0.7, "ready": 10.0, "replicas": nil, "desired": nil,
+				"namespace": "shop", "name": "cart", "targetKind": "Deployment", "targetName": "cart",
+				"available": false,
+				"reason":    "WaitingForSamples",
+				"cause":     "no sample has been read yet", "lateKnownSeconds": 0.0, "lateJudged": false,
+				"loadPerPod": nil, "predictedPerPod": nil, "threshold": 0.7, "ready": 10.0, "replicas": nil,
+				"desired":        nil,
 				"learnedSeconds": 0.0, "lateRatio": nil, "atMaximumRatio": nil, "lateness": 0.0,
 			},
 			map[string]any{
 				"namespace": "shop", "name": "checkout", "targetKind": "Deployment", "targetName": "checkout",
 				"available": true, "reason": "AboveThreshold",
 				"lateKnownSeconds": 3600.0, "lateJudged": true,
-				"loadPerPod": 0.6, "predictedPerPod": 0.9, "threshold": 0.7, "ready": 4.0, "replicas": 4.0, "desired": 6.0,
+				"loadPerPod": 0.6, "predictedPerPod": 0.9, "threshold": 0.7, "ready": 4.0, "replicas": 4.0,
+				"desired":        6.0,
 				"learnedSeconds": 7200.0, "lateRatio": 0.02, "atMaximumRatio": 0.0, "lateness": 0.01,
 			},
 		},
@@ -112,7 +115,8 @@ func TestShapeOfADetail(t *testing.T) {
 	answer := decoded(t, d.Handler(), MetricsPath+"/shop/checkout")
 	const sentence = "6 replicas instead of 4: planned load 3.8 (forecast 3.6 in 30s + margin 0.2) / threshold 0.7 = 5.43 replicas"
 	assert.Equal(t, map[string]any{
-		"at": []any{1772366400.0, 1772366405.0, 1772366410.0}, "level": []any{2.4, nil, 2.4}, "total": []any{3.6, nil, 3.6},
+		"at": []any{1772366400.0, 1772366405.0, 1772366410.0}, "level": []any{2.4, nil, 2.4},
+		"total":    []any{3.6, nil, 3.6},
 		"planned":  []any{3.8, nil, 3.8},
 		"capacity": []any{2.8, nil, 2.8}, "loadPerPod": []any{0.6, nil, 0.6}, "predictedPerPod": []any{0.9, nil, 0.9},
 		"threshold": []any{0.7, 0.7, 0.7},
@@ -144,7 +148,8 @@ func TestPointsKeepTheSentence(t *testing.T) {
 	for name, change := range map[string]func(*snapshot.Snapshot){
 		"of pods": func(*snapshot.Snapshot) {},
 		"of the present, of which Holt counts the pods": func(s *snapshot.Snapshot) {
-			s.Forecast.Need = pipeline.Need{Load: 2.4, Basis: pipeline.FromPresent, PerInstance: 0.7, Min: 3.4, Max: 4.3}
+			s.Forecast.Need = pipeline.Need{Load: 2.4, Basis: pipeline.FromPresent, PerInstance: 0.7, Min: 3.4,
+				Max: 4.3}
 			s.Decision = pipeline.Decision{Desired: 5, Reason: pipeline.NoNeed}
 		},
 		"idle": func(s *snapshot.Snapshot) {
@@ -182,8 +187,9 @@ func TestErrorsSayWhatIsAccepted(t *testing.T) {
 			`state: "broken": must be one of down, late, maximum, unavailable, up`},
 		"?sort=size": {http.StatusBadRequest,
 			`sort: "size": must be one of desired, late, learned, load, name, predicted, ready, reason, replicas, target, threshold`},
-		"?order=up":                           {http.StatusBadRequest, `order: "up": must be asc or desc`},
-		"?limit=0":                            {http.StatusBadRequest, `limit: "0": must be a whole number from 1 to 200`},
+		"?order=up": {http.StatusBadRequest, `order: "up": must be asc or desc`},
+		"?limit=0": {http.StatusBadRequest,
+			`limit: "0": must be a whole number from 1 to 200`},
 		"?limit=201":                          {http.StatusBadRequest, `limit: "201"`},
 		"?offset=-1":                          {http.StatusBadRequest, `offset: "-1"`},
 		"?search=" + strings.Repeat("x", 254): {http.StatusBadRequest, "search: 254 bytes: must be at most 253"},

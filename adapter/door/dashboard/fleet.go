@@ -53,13 +53,15 @@ type Row struct {
 	Ready      Count  `json:"ready"`    // pods
 	Replicas   Count  `json:"replicas"` // that the target is set to
 	Desired    Count  `json:"desired"`
-	Learned    Number `json:"learnedSeconds"`   // time that the load was learned from; 0: none, or none yet
-	Late       Number `json:"lateRatio"`        // the share of the last day with too few pods, though more could have been ordered
+	Learned    Number `json:"learnedSeconds"` // time that the load was learned from; 0: none, or none yet
+	// the share of the last day with too few pods, though more could have been ordered
+	Late       Number `json:"lateRatio"`
 	LateKnown  Number `json:"lateKnownSeconds"` // the part of the last day that Late is about
 	LateJudged bool   `json:"lateJudged"`       // that part is at least lateAfter
-	AtMaximum  Number `json:"atMaximumRatio"`   // the share of the last day in which even the maximum number of pods was too few
-	Lateness   Number `json:"lateness"`         // the requested share; 0: none
-	Shape      *Shape `json:"shape,omitempty"`
+	// the share of the last day in which even the maximum number of pods was too few
+	AtMaximum Number `json:"atMaximumRatio"`
+	Lateness  Number `json:"lateness"` // the requested share; 0: none
+	Shape     *Shape `json:"shape,omitempty"`
 
 	up, down   bool
 	rank       int    // by trouble, the worst first

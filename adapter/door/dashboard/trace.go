@@ -41,12 +41,13 @@ type TracedForecast struct {
 
 // TracedPod is a pod, with values in units of the metric. Without a name it is the target as a whole.
 type TracedPod struct {
-	Name        string   `json:"name"`
-	SampledAt   []moment `json:"sampledAt"`
-	Samples     []Number `json:"samples"`
-	Values      []Number `json:"values"`      // by tick, null where the pod was not active
-	AlignedFrom int      `json:"alignedFrom"` // the values from this tick up to, and without, alignedTo are between two samples
-	AlignedTo   int      `json:"alignedTo"`   // the others are imputed
+	Name      string   `json:"name"`
+	SampledAt []moment `json:"sampledAt"`
+	Samples   []Number `json:"samples"`
+	Values    []Number `json:"values"` // by tick, null where the pod was not active
+	// the values from this tick up to, and without, alignedTo are between two samples
+	AlignedFrom int `json:"alignedFrom"`
+	AlignedTo   int `json:"alignedTo"` // the others are imputed
 }
 
 // moment is a time in ms since 1970. JSON has it in seconds.
@@ -63,8 +64,9 @@ func traceOf(t *snapshot.Trace) Trace {
 	}
 	f, s := &t.Forecast, &t.Stages
 	out := &TracedForecast{
-		At: moment(t.At.UnixMilli()), Tick: moment(f.Tick), First: moment(s.First), Interval: Number(s.Interval.Seconds()),
-		Horizon: Number(f.Horizon.Seconds()), Pods: []TracedPod{}, AllPods: t.AllPods,
+		At: moment(t.At.UnixMilli()), Tick: moment(f.Tick), First: moment(s.First),
+		Interval: Number(s.Interval.Seconds()),
+		Horizon:  Number(f.Horizon.Seconds()), Pods: []TracedPod{}, AllPods: t.AllPods,
 		Sum: columnOf(s.Sum), Load: columnOf(s.Load), Clipped: s.Clipped,
 		Level: Number(f.Level), Trend: Number(f.Trend / s.Interval.Seconds()), Total: Number(f.Total),
 		Planned: Number(f.PlannedLoad),

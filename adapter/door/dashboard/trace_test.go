@@ -30,8 +30,9 @@ func TestTrace(t *testing.T) {
 		At: servingtest.Now, Forecast: s.Forecast, AllPods: 5,
 		Stages: pipeline.Trace{
 			First: now - 3500, Interval: 2 * time.Second, Sum: []float64{1, 2}, Load: []float64{1, 1.5},
-			Clipped:   []bool{false, true},
-			Instances: []pipeline.TracedInstance{{ID: "uid", Values: []float64{math.NaN(), 0.25}, AlignedFrom: 1, AlignedTo: 2}},
+			Clipped: []bool{false, true},
+			Instances: []pipeline.TracedInstance{{ID: "uid", Values: []float64{math.NaN(), 0.25}, AlignedFrom: 1,
+				AlignedTo: 2}},
 		},
 		Pods: []snapshot.TracedPod{{Name: "checkout-1", Samples: []pipeline.Sample{{T: now - 1750, V: 0.25}}}},
 	})

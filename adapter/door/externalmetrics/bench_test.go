@@ -35,7 +35,8 @@ func BenchmarkGetExternalMetric(b *testing.B) {
 		}
 		p := newTestProvider(f)
 		for _, label := range []string{serving.LabelMetric, serving.LabelTarget} {
-			last := map[string]string{serving.LabelMetric: f.list[n-1].Metric.Name, serving.LabelTarget: f.list[n-1].TargetName}
+			last := map[string]string{serving.LabelMetric: f.list[n-1].Metric.Name,
+				serving.LabelTarget: f.list[n-1].TargetName}
 			selector, err := labels.Parse(label + "=" + last[label])
 			require.NoError(b, err)
 			b.Run(fmt.Sprintf("by=%s/n=%d", label, n), func(b *testing.B) {

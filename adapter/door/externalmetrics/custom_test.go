@@ -44,7 +44,8 @@ func TestCustomMetricsEqualExternalOnes(t *testing.T) {
 
 		var got v1beta2.MetricValueList
 		s.get(t, customPath+"a/"+metric, hpaUser).decode(t, &got)
-		assert.Equal(t, metav1.TypeMeta{APIVersion: "custom.metrics.k8s.io/v1beta2", Kind: "MetricValueList"}, got.TypeMeta)
+		assert.Equal(t, metav1.TypeMeta{APIVersion: "custom.metrics.k8s.io/v1beta2", Kind: "MetricValueList"},
+			got.TypeMeta)
 		require.Len(t, got.Items, 1)
 		assert.Equal(t, want.Items[0].Value.String(), got.Items[0].Value.String())
 		assert.Equal(t, want.Items[0].Timestamp, got.Items[0].Timestamp)

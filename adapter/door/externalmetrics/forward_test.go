@@ -176,7 +176,8 @@ func TestForwardedAnswersAreTheSameToTheByte(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, "gzip", s.get(t, otherPath+"long", hpaUser, "Accept-Encoding", "gzip").header.Get("Content-Encoding"))
+	assert.Equal(t, "gzip", s.get(t, otherPath+"long", hpaUser, "Accept-Encoding",
+		"gzip").header.Get("Content-Encoding"))
 
 	client, err := externalclient.NewForConfig(s.config(hpaUser))
 	require.NoError(t, err)

@@ -52,7 +52,8 @@ func TestValues(t *testing.T) {
 			item := list.Items[0]
 			assert.Equal(t, want, item.Value.String())
 			assert.Equal(t, metric, item.MetricName)
-			assert.Equal(t, map[string]string{"predictedmetric": "checkout-elu", "kind": "Deployment", "target": "checkout"},
+			assert.Equal(t, map[string]string{"predictedmetric": "checkout-elu", "kind": "Deployment",
+				"target": "checkout"},
 				item.MetricLabels)
 			assert.Equal(t, metav1.NewTime(servingtest.Now.Add(-2*time.Second)), item.Timestamp)
 			assert.Nil(t, item.WindowSeconds)
@@ -83,11 +84,14 @@ func TestStatusOfErrors(t *testing.T) {
 		{"ambiguous load", serving.LoadTotal, "target=x", http.StatusBadRequest, apierrors.IsBadRequest,
 			nil, serving.ReasonAmbiguous},
 		{"ambiguous", serving.Load, "", http.StatusBadRequest, apierrors.IsBadRequest, nil, serving.ReasonAmbiguous},
-		{"no samples", serving.Load, "predictedmetric=waiting", http.StatusServiceUnavailable, apierrors.IsServiceUnavailable,
+		{"no samples", serving.Load, "predictedmetric=waiting", http.StatusServiceUnavailable,
+			apierrors.IsServiceUnavailable,
 			details("waiting"), "WaitingForSamples"},
-		{"dry run", serving.Replicas, "predictedmetric=dry", http.StatusServiceUnavailable, apierrors.IsServiceUnavailable,
+		{"dry run", serving.Replicas, "predictedmetric=dry", http.StatusServiceUnavailable,
+			apierrors.IsServiceUnavailable,
 			details("dry"), serving.ReasonDryRun},
-		{"too large", serving.LoadTotal, "predictedmetric=large", http.StatusInternalServerError, apierrors.IsInternalError,
+		{"too large", serving.LoadTotal, "predictedmetric=large", http.StatusInternalServerError,
+			apierrors.IsInternalError,
 			details("large"), serving.ReasonOutOfRange},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -134,7 +138,8 @@ func TestTelemetry(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 	assert.InDelta(t, 2, observations(t, p.Duration.WithLabelValues(serving.Load, kubeapi.ResultOK)), 0)
-	assert.InDelta(t, 2, observations(t, p.Duration.WithLabelValues(kubeapi.OtherMetric, serving.ReasonUnknownMetric)), 0)
+	assert.InDelta(t, 2, observations(t, p.Duration.WithLabelValues(kubeapi.OtherMetric, serving.ReasonUnknownMetric)),
+		0)
 
 	series, err := testutil.GatherAndCount(registry, "foresail_metric_request_duration_seconds")
 	require.NoError(t, err)

@@ -189,7 +189,8 @@ func TestServerAnswersTheClientOfTheHPA(t *testing.T) {
 		item := list.Items[0]
 		assert.Equal(t, want, item.Value.String())
 		assert.Equal(t, metric, item.MetricName)
-		assert.Equal(t, map[string]string{"predictedmetric": "a", "kind": "Deployment", "target": "x"}, item.MetricLabels)
+		assert.Equal(t, map[string]string{"predictedmetric": "a", "kind": "Deployment", "target": "x"},
+			item.MetricLabels)
 		assert.WithinDuration(t, time.Now(), item.Timestamp.Time, time.Minute)
 		assert.False(t, item.Timestamp.After(time.Now()))
 	}
@@ -247,14 +248,16 @@ func TestServerAuthorizesClientsThroughTheCluster(t *testing.T) {
 		{"a user without the right", totalPath,
 			func(p string) answer { return s.get(t, p, visitorUser) }, http.StatusForbidden},
 		{"no one", totalPath, func(p string) answer { return s.get(t, p, "") }, http.StatusForbidden},
-		{"an invalid token", totalPath, func(p string) answer { return s.get(t, p, "made-up") }, http.StatusUnauthorized},
+		{"an invalid token", totalPath, func(p string) answer { return s.get(t, p, "made-up") },
+			http.StatusUnauthorized},
 		{"the HPA through the aggregator", totalPath,
 			func(p string) answer { return s.do(t, asProxy, p, "", user, hpaUser) }, http.StatusOK},
 		{"a visitor through the aggregator", totalPath,
 			func(p string) answer { return s.do(t, asProxy, p, "", user, visitorUser) }, http.StatusForbidden},
 		{"one who claims to be the aggregator", totalPath,
 			func(p string) answer { return s.get(t, p, "", user, hpaUser) }, http.StatusForbidden},
-		{"metrics for the monitor", "/metrics", func(p string) answer { return s.get(t, p, monitorUser) }, http.StatusOK},
+		{"metrics for the monitor", "/metrics", func(p string) answer { return s.get(t, p, monitorUser) },
+			http.StatusOK},
 		{"metrics for a visitor", "/metrics",
 			func(p string) answer { return s.get(t, p, visitorUser) }, http.StatusForbidden},
 		{"discovery for a visitor", "/apis", func(p string) answer { return s.get(t, p, visitorUser) }, http.StatusOK},
@@ -276,7 +279,8 @@ func TestServerIsDiscovered(t *testing.T) {
 	resources := []metav1.APIResource{}
 	for _, name := range []string{serving.LoadTotal, serving.Load, serving.Replicas} {
 		resources = append(resources,
-			metav1.APIResource{Name: name, Namespaced: true, Kind: "ExternalMetricValueList", Verbs: metav1.Verbs{"get"}})
+			metav1.APIResource{Name: name, Namespaced: true, Kind: "ExternalMetricValueList",
+				Verbs: metav1.Verbs{"get"}})
 	}
 
 	var list metav1.APIResourceList
@@ -452,7 +456,8 @@ func TestServersThatCannotBeMade(t *testing.T) {
 			`--kubeconfig "": unable to load in-cluster configuration`},
 		"no kubeconfig": {func(o *Options, _ *cluster) { o.Kubeconfig = "/none" }, `--kubeconfig "/none": stat /none`},
 		"no certificate": {func(o *Options, _ *cluster) {
-			o.Generic.SecureServing.ServerCert.CertKey = genericoptions.CertKey{CertFile: "/none.crt", KeyFile: "/none.key"}
+			o.Generic.SecureServing.ServerCert.CertKey = genericoptions.CertKey{CertFile: "/none.crt",
+				KeyFile: "/none.key"}
 		}, "/none.crt"},
 		"cluster down": {func(_ *Options, c *cluster) { c.server.Close() },
 			"unable to load configmap based request-header-client-ca-file"},

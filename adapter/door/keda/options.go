@@ -120,7 +120,8 @@ func (o Options) tlsConfig() (*servertls.Config, error) {
 	}
 	clients := servertls.Clients{Names: o.ClientNames}
 	if o.ClientCAFile != "" {
-		if clients.Authorities, err = dynamiccertificates.NewDynamicCAContentFromFile("KEDA", o.ClientCAFile); err != nil {
+		if clients.Authorities, err = dynamiccertificates.NewDynamicCAContentFromFile("KEDA",
+			o.ClientCAFile); err != nil {
 			return nil, fmt.Errorf("serve KEDA: %w", err)
 		}
 	}

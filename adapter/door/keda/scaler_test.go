@@ -156,7 +156,8 @@ func TestReplicasStayAtAnyThreshold(t *testing.T) {
 
 // TestValuesEqualThoseOfExternalMetrics compares the values for KEDA with those of external metrics, to the digit.
 func TestValuesEqualThoseOfExternalMetrics(t *testing.T) {
-	for _, threshold := range []float64{0.001, 0.007, 0.0001, 0.57, 0.7, 0.1 + 0.2, 1, 1.001, 12.3456, 1e6, 123456.789} {
+	for _, threshold := range []float64{0.001, 0.007, 0.0001, 0.57, 0.7, 0.1 + 0.2, 1, 1.001, 12.3456, 1e6,
+		123456.789} {
 		for _, instances := range []float64{0, 0.0004, 0.5, 1, 1.0000001, 7.77, 14.27, 333.3, 98765.4} {
 			published := servingtest.Changed(servingtest.Healthy("checkout", "checkout"), func(s *snapshot.Snapshot) {
 				s.Threshold = threshold
@@ -167,7 +168,8 @@ func TestValuesEqualThoseOfExternalMetrics(t *testing.T) {
 			for _, metric := range []string{serving.LoadTotal, serving.Replicas} {
 				name := fmt.Sprintf("%s of %v × %v", metric, instances, threshold)
 				item, err := serving.Read(memory,
-					serving.Query{Namespace: "shop", Selector: serving.ByName("checkout"), Metric: metric, Now: fixed()})
+					serving.Query{Namespace: "shop", Selector: serving.ByName("checkout"), Metric: metric,
+						Now: fixed()})
 				require.NoError(t, err, name)
 				target, err := serving.Target(metric, &published)
 				require.NoError(t, err, name)
@@ -219,7 +221,8 @@ func TestDryRunHasATargetAndNoValue(t *testing.T) {
 	s, _ := newScaler(servingtest.Changed(servingtest.Healthy("checkout", "checkout"), inDryRun))
 	spec, err := s.GetMetricSpec(t.Context(), refTo())
 	require.NoError(t, err)
-	assert.InDelta(t, 0.7, spec.MetricSpecs[0].TargetSizeFloat, 0.0005, "the threshold of the spec, which is no forecast")
+	assert.InDelta(t, 0.7, spec.MetricSpecs[0].TargetSizeFloat, 0.0005,
+		"the threshold of the spec, which is no forecast")
 	for _, metric := range []string{serving.LoadTotal, serving.Replicas} {
 		_, err = s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo("metric", metric)})
 		assertStatus(t, err, codes.Unavailable, "PredictedMetric shop/checkout: spec.dryRun is true")
@@ -259,7 +262,8 @@ func TestErrorsHaveTheSentenceOfExternalMetrics(t *testing.T) {
 		"too large": {servingtest.Changed(healthy, loaded(1e300)), refTo(), serving.LoadTotal, codes.Internal},
 		"other name": {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.Metric.Name = "other" }), refTo(),
 			serving.LoadTotal, codes.NotFound},
-		"other space": {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.Metric.Namespace = "other" }), refTo(),
+		"other space": {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.Metric.Namespace = "other" }),
+			refTo(),
 			serving.LoadTotal, codes.NotFound},
 		"forecaster off": {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.At = fixed().Add(-time.Hour) }),
 			refTo(), serving.LoadTotal, codes.Unavailable},
@@ -267,7 +271,8 @@ func TestErrorsHaveTheSentenceOfExternalMetrics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, memory := newScaler(test.snapshot)
 			_, want := serving.Read(memory,
-				serving.Query{Namespace: "shop", Selector: serving.ByName("checkout"), Metric: test.metric, Now: fixed()})
+				serving.Query{Namespace: "shop", Selector: serving.ByName("checkout"), Metric: test.metric,
+					Now: fixed()})
 			require.Error(t, want)
 			_, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: test.ref})
 			assertStatus(t, err, test.code, want.Error())
@@ -290,7 +295,8 @@ func TestUnknownWhileStarting(t *testing.T) {
 func TestOnlyTheMetricOfTheTriggerIsAnswered(t *testing.T) {
 	s, _ := newScaler(servingtest.Healthy("checkout", "checkout"))
 	for _, name := range []string{"", "predicted_load_total", "PREDICTED_load_total"} {
-		_, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo(), MetricName: name})
+		_, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo(),
+			MetricName: name})
 		assert.NoError(t, err, name)
 	}
 	_, err := s.GetMetrics(t.Context(),

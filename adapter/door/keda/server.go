@@ -93,7 +93,8 @@ func newServer(listener net.Listener, secured *servertls.Config, scaler *Scaler,
 			MaxConnectionAge: maxConnectionAge, MaxConnectionAgeGrace: connectionGrace,
 			Time: 30 * time.Second, Timeout: 10 * time.Second,
 		}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second,
+			PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(s.call), grpc.StreamInterceptor(s.stream),
 	}
 	if secured != nil {

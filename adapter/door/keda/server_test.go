@@ -64,7 +64,10 @@ func run(t *testing.T, change func(*Server)) *running {
 func (r *running) dial(t *testing.T, options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return r.listener.DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn,
+			error) {
+			return r.listener.DialContext(ctx)
+		}))
 	conn, err := grpc.NewClient("passthrough:///foresail", options...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })

@@ -182,7 +182,8 @@ func TestTargetsAreSentAtOnceAndWhenTheyChange(t *testing.T) {
 		o.round(threshold(0), withoutForecast(snapshot.InvalidSpec))
 		o.round(threshold(0.007))
 		o.round(threshold(1e6))
-		assert.Equal(t, []float64{0.7, 0.007, 1e6}, targets(t, o.sent), "a rejected spec has none, and the last one stays")
+		assert.Equal(t, []float64{0.7, 0.007, 1e6}, targets(t, o.sent),
+			"a rejected spec has none, and the last one stays")
 		o.cancel()
 		<-o.done
 	})

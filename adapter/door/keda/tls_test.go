@@ -32,7 +32,8 @@ import (
 func clientOf(t *testing.T, a *servertlstest.Authority,
 	trusted ...*servertlstest.Authority) credentials.TransportCredentials {
 	t.Helper()
-	return credentials.NewTLS(a.Client(t, servertlstest.Leaf(x509.ExtKeyUsageClientAuth, DefaultClientName), trusted...))
+	return credentials.NewTLS(a.Client(t, servertlstest.Leaf(x509.ExtKeyUsageClientAuth, DefaultClientName),
+		trusted...))
 }
 
 // files are those of a server.

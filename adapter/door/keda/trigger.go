@@ -26,8 +26,9 @@ const (
 	// acceptKeys is the answer to any other key.
 	acceptKeys = "left out: a trigger has " + keyPredictedMetric + ", " + keyMetric + " and " + keyActivation +
 		", and scalerAddress, enableTLS and unsafeSsl, which KEDA reads"
-	// fromEnv is the end of keys for which KEDA sends the value of an environment variable of the target. It sends nothing
-	// for a variable without a value, and a default would take its place without an error.
+	// fromEnv is the end of keys for which KEDA sends the value of an environment variable of the
+	// target. It sends nothing for a variable without a value, and a default would take its place
+	// without an error.
 	fromEnv = "FromEnv"
 )
 
@@ -81,7 +82,8 @@ func (t *trigger) set(key, value string) error {
 		t.activation = activation
 	case slices.Contains([]string{"scalerAddress", "enableTLS", "unsafeSsl"}, key):
 	case strings.HasSuffix(key, fromEnv):
-		return invalid(field, value, "left out: write the value itself, as "+strings.TrimSuffix(abbreviate(key), fromEnv))
+		return invalid(field, value, "left out: write the value itself, as "+strings.TrimSuffix(abbreviate(key),
+			fromEnv))
 	case slices.Contains([]string{"caCert", "tlsClientCert", "tlsClientKey"}, key):
 		return invalid(field, "...",
 			"left out, as KEDA does not read it there: it belongs into the TriggerAuthentication of the trigger")
@@ -97,7 +99,8 @@ func checkMetric(field, value string) error {
 	case serving.LoadTotal, serving.Replicas:
 		return nil
 	case serving.Load:
-		return invalid(field, value, accept+": "+serving.Load+" needs a target of type Value, which a scaler cannot ask for")
+		return invalid(field, value,
+			accept+": "+serving.Load+" needs a target of type Value, which a scaler cannot ask for")
 	default:
 		return invalid(field, value, accept)
 	}

@@ -320,7 +320,8 @@ func TestReplicasKnowTheSame(t *testing.T) {
 	})
 }
 
-// TestWritesArePaced: two a second in all, each metric every ten minutes, the oldest first, and none without a reason.
+// TestWritesArePaced: two a second in all, each metric every ten minutes, the oldest first, and
+// none without a reason.
 func TestWritesArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var metrics []*v1alpha1.PredictedMetric
@@ -396,7 +397,8 @@ func TestTheEndIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, l := newCluster(t, metric("web")), newLoads()
 		c.WithWatch = interceptor.NewClient(c.WithWatch, interceptor.Funcs{
-			Apply: func(ctx context.Context, _ client.WithWatch, _ runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+			Apply: func(ctx context.Context, _ client.WithWatch, _ runtime.ApplyConfiguration,
+				_ ...client.ApplyOption) error {
 				<-ctx.Done()
 				return ctx.Err()
 			},
@@ -439,7 +441,8 @@ func TestWithoutTheKind(t *testing.T) {
 				c.fail(err)
 				l.pass(30*time.Minute, r)
 				assert.Positive(t, r.forecast(t, "web").Total)
-				assert.InDelta(t, 20, testutil.ToFloat64(r.telemetry.requests.WithLabelValues(verbWrite, resultOf(err))), 3)
+				assert.InDelta(t, 20, testutil.ToFloat64(r.telemetry.requests.WithLabelValues(verbWrite,
+					resultOf(err))), 3)
 				r.stop()
 			})
 		})
@@ -465,10 +468,13 @@ func TestOnlyItsOwn(t *testing.T) {
 		require.NoError(t, w.Close())
 		require.Less(t, bomb.Len(), v1alpha1.MaxCheckpointData)
 		for name, change := range map[string]func(*v1alpha1.PredictedMetricCheckpoint){
-			"garbage":       func(o *v1alpha1.PredictedMetricCheckpoint) { o.Data = []byte("garbage") },
-			"nothing":       func(o *v1alpha1.PredictedMetricCheckpoint) { o.Data = nil },
-			"cut off":       func(o *v1alpha1.PredictedMetricCheckpoint) { o.Data = o.Data[:len(o.Data)/2] },
-			"too large":     func(o *v1alpha1.PredictedMetricCheckpoint) { o.Data = make([]byte, v1alpha1.MaxCheckpointData+1) },
+			"garbage": func(o *v1alpha1.PredictedMetricCheckpoint) { o.Data = []byte("garbage") },
+			"nothing": func(o *v1alpha1.PredictedMetricCheckpoint) { o.Data = nil },
+			"cut off": func(o *v1alpha1.PredictedMetricCheckpoint) { o.Data = o.Data[:len(o.Data)/2] },
+			"too large": func(o *v1alpha1.PredictedMetricCheckpoint) {
+				o.Data = make([]byte,
+					v1alpha1.MaxCheckpointData+1)
+			},
 			"a bomb":        func(o *v1alpha1.PredictedMetricCheckpoint) { o.Data = bomb.Bytes() },
 			"another owner": func(o *v1alpha1.PredictedMetricCheckpoint) { o.OwnerReferences[0].UID = "another" },
 			"no owner":      func(o *v1alpha1.PredictedMetricCheckpoint) { o.OwnerReferences = nil },
@@ -486,7 +492,8 @@ func TestOnlyItsOwn(t *testing.T) {
 			assert.Equal(t, leader.forecast(t, "web"), follower.forecast(t, "web"), name)
 		}
 
-		// Another, good in itself, has followers follow and the elected one stay as it is, until it writes its own again.
+		// Another, good in itself, has followers follow and the elected one stay as it is, until it
+		// writes its own again.
 		l.pass(time.Second, leader, follower)
 		stray := c.start(false, "web", "other")
 		strange := newLoads()
@@ -509,7 +516,8 @@ func TestOnlyItsOwn(t *testing.T) {
 	})
 }
 
-// TestDeletedCheckpointsAreForgotten: every caller who deletes one has the load learned again, by all replicas.
+// TestDeletedCheckpointsAreForgotten: every caller who deletes one has the load learned again, by
+// all replicas.
 func TestDeletedCheckpointsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, l := newCluster(t, metric("web")), newLoads()
@@ -529,8 +537,9 @@ func TestDeletedCheckpointsAreForgotten(t *testing.T) {
 	})
 }
 
-// TestPredictedMetricsThatComeLater: their checkpoints are looked for too, and those of another source are not taken.
-// A replica that does not lead keeps nothing of PredictedMetrics that come and go.
+// TestPredictedMetricsThatComeLater: their checkpoints are looked for too, and those of another
+// source are not taken. A replica that does not lead keeps nothing of PredictedMetrics that come
+// and go.
 func TestNothingIsKeptOfDeletedPredictedMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, l := newCluster(t, metric("web")), newLoads()
@@ -597,7 +606,8 @@ func TestSpoiltObjectsHideNoOthers(t *testing.T) {
 		page := emptyList()
 		require.NoError(t, c.List(t.Context(), page))
 		c.WithWatch = interceptor.NewClient(c.WithWatch, interceptor.Funcs{
-			List: func(ctx context.Context, to client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			List: func(ctx context.Context, to client.WithWatch, list client.ObjectList,
+				opts ...client.ListOption) error {
 				if err := to.List(ctx, list, opts...); err != nil {
 					return err
 				}

@@ -197,7 +197,8 @@ func (r *reader) apply(ctx context.Context, o *unstructured.Unstructured) {
 	case err != nil:
 		result = "Ignored"
 		r.Forecasts.NoCheckpoint(key)
-		klog.FromContext(ctx).V(1).Info("Ignored a PredictedMetricCheckpoint", "predictedmetric", key, "reason", err.Error())
+		klog.FromContext(ctx).V(1).Info("Ignored a PredictedMetricCheckpoint", "predictedmetric", key, "reason",
+			err.Error())
 	case adopted:
 		result = "Adopted"
 	}
@@ -243,5 +244,6 @@ func (r *reader) forget(ctx context.Context, o *unstructured.Unstructured) {
 		return // it went with its PredictedMetric
 	}
 	r.Forecasts.Forget(key)
-	klog.FromContext(ctx).Info("A PredictedMetricCheckpoint was deleted: learning the load again", "predictedmetric", key)
+	klog.FromContext(ctx).Info("A PredictedMetricCheckpoint was deleted: learning the load again", "predictedmetric",
+		key)
 }

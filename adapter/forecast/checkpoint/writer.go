@@ -26,7 +26,8 @@ const (
 	writeEach = 500 * time.Millisecond
 	// planPeriod is how often it is found out which are due.
 	planPeriod = 10 * time.Second
-	// flushLimit is how long the last ones may take to be written, within the time until another replica may be elected.
+	// flushLimit is how long the last ones may take to be written, within the time until another
+	// replica may be elected.
 	flushLimit = 5 * time.Second
 
 	fieldOwner = client.FieldOwner("foresail")
@@ -131,8 +132,8 @@ func (w *writer) write(ctx context.Context, s subject, learned *forecaster.Check
 	}
 }
 
-// flush writes what has been learned since the last checkpoints, the oldest of each namespace first, as far as there is
-// time.
+// flush writes what has been learned since the last checkpoints, the oldest of each namespace
+// first, as far as there is time.
 func (w *writer) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushLimit)
 	defer cancel()

@@ -39,7 +39,8 @@ func BenchmarkRound(b *testing.B) {
 		now = now.Add(time.Second)
 		for _, feed := range feeds {
 			for i := range fleet.all {
-				feed.Append(fleet.all[i].ID, pipeline.Sample{T: now.UnixMilli() - 100 - int64(10*i), V: 0.5 + 0.1*random.Float64()})
+				feed.Append(fleet.all[i].ID,
+					pipeline.Sample{T: now.UnixMilli() - 100 - int64(10*i), V: 0.5 + 0.1*random.Float64()})
 			}
 		}
 		f.runAll()

@@ -149,7 +149,8 @@ func oldestFirst(tasks []task) []*task {
 		out[i] = &tasks[i]
 	}
 	slices.SortFunc(out, func(a, b *task) int {
-		return cmp.Or(a.settings.Load().Created.Compare(b.settings.Load().Created), strings.Compare(a.key.Name, b.key.Name))
+		return cmp.Or(a.settings.Load().Created.Compare(b.settings.Load().Created),
+			strings.Compare(a.key.Name, b.key.Name))
 	})
 	return out
 }

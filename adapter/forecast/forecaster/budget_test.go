@@ -116,7 +116,8 @@ func TestRefusedForWhatItKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &tenants{New(time.Now, prometheus.NewRegistry(), Options{MaxSamples: 600}), map[types.NamespacedName]*fleet{}}
+				w := &tenants{New(time.Now, prometheus.NewRegistry(), Options{MaxSamples: 600}),
+					map[types.NamespacedName]*fleet{}}
 				w.create(t, "bank", "first", 2)
 				key := types.NamespacedName{Namespace: "bank", Name: "first"}
 				flood := func(seconds int) {

@@ -49,7 +49,8 @@ func TestCooldownsOutliveNoSetClock(t *testing.T) {
 					load = 1
 					w.feed.SetReplicas(9)
 					w.pass(5*time.Minute, nil)
-					assert.Equal(t, pipeline.ScaleDown, w.get().Decision.Action, "no start and no change is hours ahead")
+					assert.Equal(t, pipeline.ScaleDown, w.get().Decision.Action,
+						"no start and no change is hours ahead")
 				})
 			})
 		}

@@ -35,9 +35,11 @@ func TestTheLargestOfATargetWins(t *testing.T) {
 		}
 
 		w.pass(20*time.Second, nil)
-		assert.Equal(t, snapshot.Combined{Desired: 4, DrivenBy: "checkout", Metrics: 2, Undecided: []string{"heap"}}, joint())
+		assert.Equal(t, snapshot.Combined{Desired: 4, DrivenBy: "checkout", Metrics: 2, Undecided: []string{"heap"}},
+			joint())
 		w.feed.SetReplicas(6)
-		assert.Equal(t, snapshot.Combined{Desired: 6, DrivenBy: "heap", Metrics: 2, Undecided: []string{"heap"}}, joint(),
+		assert.Equal(t, snapshot.Combined{Desired: 6, DrivenBy: "heap", Metrics: 2, Undecided: []string{"heap"}},
+			joint(),
 			"it was scaled up after the forecast")
 		w.feed.SetReplicas(4)
 		for range 30 {

@@ -73,10 +73,12 @@ func (c *coverage) cover(all []pipeline.Instance, p pace, now int64) (int64, err
 	}
 	if c.since == 0 {
 		if unread > 0 && now-c.begun < max(coverWait.Milliseconds(), 2*p.reading) {
-			return 0, unavailable(snapshot.WaitingForSamples, "%d of %d ready pods have not been read yet", unread, len(active))
+			return 0, unavailable(snapshot.WaitingForSamples, "%d of %d ready pods have not been read yet", unread,
+				len(active))
 		}
 		if 2*unread > len(active) {
-			return 0, unavailable(snapshot.PodsUnreadable, "%d of %d ready pods have not been read", unread, len(active))
+			return 0, unavailable(snapshot.PodsUnreadable, "%d of %d ready pods have not been read", unread,
+				len(active))
 		}
 		c.since = max(first, earliest)
 	}
@@ -126,10 +128,12 @@ func (c *coverage) substitute(active []*pipeline.Instance, p pace, now int64) er
 	}
 	// If no samples arrive at all, their age is the better reason.
 	if lost < len(active) && 2*lost > len(active) || 2*len(silent) > len(active) || len(silent) > 0 && read == 0 {
-		return unavailable(snapshot.PodsUnreadable, "%d of %d ready pods cannot be read", max(lost, len(silent)), len(active))
+		return unavailable(snapshot.PodsUnreadable, "%d of %d ready pods cannot be read", max(lost, len(silent)),
+			len(active))
 	}
 	for _, x := range silent {
-		x.Samples = []pipeline.Sample{{T: firstTick - p.tick, V: first / float64(read)}, {T: now, V: last / float64(read)}}
+		x.Samples = []pipeline.Sample{{T: firstTick - p.tick, V: first / float64(read)},
+			{T: now, V: last / float64(read)}}
 	}
 	return nil
 }

@@ -71,7 +71,8 @@ func (f *fleet) StartupTimeOnNode(m pipeline.Method, initial time.Duration) time
 
 func (f *fleet) start(at time.Time) string {
 	id := fmt.Sprintf("pod-%d", len(f.all))
-	f.all = append(f.all, podtracker.Instance{ID: id, Pod: types.NamespacedName{Namespace: "shop", Name: id}, Start: at})
+	f.all = append(f.all, podtracker.Instance{ID: id, Pod: types.NamespacedName{Namespace: "shop", Name: id},
+		Start: at})
 	return id
 }
 

@@ -185,7 +185,8 @@ func TestNegativeReadingsOfAPodAreUnknown(t *testing.T) {
 						}
 					})
 					require.Len(t, w.get().Failing, 1)
-					assert.ErrorContains(t, w.get().Failing[0].Err, "must be 0 or more, as a negative load is taken for unknown")
+					assert.ErrorContains(t, w.get().Failing[0].Err,
+						"must be 0 or more, as a negative load is taken for unknown")
 				})
 			})
 		}

@@ -215,7 +215,8 @@ func (p *predictor) scale(instances int, highest float64) gate.Scale {
 	c := &p.using.Params
 	return gate.Scale{
 		Model: c.Model, Unit: c.Model.Load(c.Threshold) * float64(max(1, instances)),
-		Spacing: max(c.Interval, p.using.Interval, p.readings.spacing.interval()), Counted: p.using.Counter, Highest: highest,
+		Spacing: max(c.Interval, p.using.Interval, p.readings.spacing.interval()), Counted: p.using.Counter,
+		Highest: highest,
 	}
 }
 
@@ -369,8 +370,9 @@ func (p *predictor) emptySnapshot(now time.Time) *snapshot.Snapshot {
 		Threshold: c.Params.Threshold, Activation: c.Params.Activation, StaleAfter: c.Params.StaleAfter,
 		Whole: c.Params.Whole, Source: c.Source, SampleInterval: r.spacing.interval(), SampleDelay: r.spacing.delay(),
 		ReplicasLost: p.replicasLost(), PodsLost: p.podsLost, Bounds: p.bounds, ActiveSchedules: p.active,
-		StartupTime: p.target.startupTime(c), At: now, Failing: r.failures(&p.target, fresh, now), SourceErr: r.sourceErr,
-		Refused: r.refused.count(now.Add(-p.window)), SamplesPerSecond: r.perSecond(now),
+		StartupTime: p.target.startupTime(c), At: now, Failing: r.failures(&p.target, fresh, now),
+		SourceErr: r.sourceErr,
+		Refused:   r.refused.count(now.Add(-p.window)), SamplesPerSecond: r.perSecond(now),
 	}
 	if s.SourceErr == nil {
 		s.SourceErr = r.failing[source.WholeTarget].err

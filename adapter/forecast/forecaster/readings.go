@@ -194,7 +194,8 @@ func (r *readings) failure(c *Config, active []podtracker.Instance, now time.Tim
 // sourceFails reports whether the source as a whole has failed for long enough. A source that is
 // pushed to does not count: its sender may be slow.
 func (r *readings) sourceFails(c *Config, now time.Time) bool {
-	return r.sourceFailures >= confirmed && now.Sub(r.sourceFailed) >= lasting(r.sourceErr, settledAfter) && c.Interval > 0
+	return r.sourceFailures >= confirmed && now.Sub(r.sourceFailed) >= lasting(r.sourceErr, settledAfter) &&
+		c.Interval > 0
 }
 
 // unread returns the pods whose failures count; none if any active pod has been read.

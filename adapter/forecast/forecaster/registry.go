@@ -27,7 +27,8 @@ type registry struct {
 func newRegistry(nodes func() time.Duration) *registry {
 	return &registry{
 		nodes: nodes,
-		feeds: map[types.NamespacedName]*Feed{}, byNamespace: map[string]map[string]*Feed{}, byTarget: map[target]*group{},
+		feeds: map[types.NamespacedName]*Feed{}, byNamespace: map[string]map[string]*Feed{},
+		byTarget: map[target]*group{},
 	}
 }
 

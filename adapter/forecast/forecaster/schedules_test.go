@@ -117,7 +117,8 @@ func TestNothingIsLearnedWhereLearningIsDisabled(t *testing.T) {
 	for _, unlearned := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 4, func(at time.Time) float64 { return 2 + math.Sin(float64(at.Unix())/240) })
-			w.scheduled(pipeline.Adaptive, 20*time.Minute, 40*time.Minute, schedule.Entry{Min: new(1), Unlearned: unlearned})
+			w.scheduled(pipeline.Adaptive, 20*time.Minute, 40*time.Minute,
+				schedule.Entry{Min: new(1), Unlearned: unlearned})
 			w.pass(20*time.Minute, nil)
 			before := w.feed.predictor.learned.past.Known()
 			w.pass(20*time.Minute, nil)
@@ -125,7 +126,8 @@ func TestNothingIsLearnedWhereLearningIsDisabled(t *testing.T) {
 				require.Greater(t, w.feed.predictor.learned.past.Known(), before+19*time.Minute)
 				return
 			}
-			require.InDelta(t, before.Seconds(), w.feed.predictor.learned.past.Known().Seconds(), 30, "but for what came before")
+			require.InDelta(t, before.Seconds(), w.feed.predictor.learned.past.Known().Seconds(), 30,
+				"but for what came before")
 			require.Greater(t, w.feed.predictor.learned.past.Newest(), time.Now().Add(-time.Minute).UnixMilli(),
 				"a forecast looks back at it")
 			w.pass(40*time.Minute, nil)

@@ -61,7 +61,8 @@ var (
 	descDryRun    = newDesc("dry_run", "1 while spec.dryRun is true, so that nothing acts on the forecast, else 0.")
 	descThreshold = newDesc("threshold", "Threshold per instance, in units of the metric.")
 	descNow       = newDesc("load_per_instance", "Smoothed load per instance now, in units of the metric.")
-	descLoad      = newDesc("load", "Smoothed load of all instances now: what they carry together, as spec.model has it.")
+	descLoad      = newDesc("load",
+		"Smoothed load of all instances now: what they carry together, as spec.model has it.")
 	descPredicted = newDesc("predicted_load_per_instance",
 		"Load per instance of the target count at the horizon, in units of the metric.")
 	descTotal    = newDesc("predicted_load", "Load of all instances at the horizon, as served to the HPA.")

@@ -36,7 +36,8 @@ type tracer struct {
 func (t *tracer) extend(feed *Feed, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.watched = slices.DeleteFunc(t.watched, func(other *Feed) bool { return other.watch.until.Load() <= now.UnixMilli() })
+	t.watched = slices.DeleteFunc(t.watched,
+		func(other *Feed) bool { return other.watch.until.Load() <= now.UnixMilli() })
 	if !slices.Contains(t.watched, feed) {
 		if len(t.watched) == maxWatched {
 			return

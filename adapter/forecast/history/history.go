@@ -30,7 +30,8 @@ const (
 	enough = 24 * time.Hour
 	// planPeriod is how often it is found out which loads there are to read.
 	planPeriod = 5 * time.Second
-	// atOnce is how many are read at once. Namespaces share them: some take hours, or for ever while their server is busy.
+	// atOnce is how many are read at once. Namespaces share them: some take hours, or for ever
+	// while their server is busy.
 	atOnce = 4
 	// maxAttempts is how often the history of a load is tried, the second time after firstRetry, and
 	// each time twice as long after the last.
@@ -77,7 +78,8 @@ type attempts struct {
 // New returns a Reader that does nothing until Lead.
 func New(o Options) *Reader {
 	return &Reader{
-		Options: o, telemetry: newTelemetry(o.Registerer), lead: make(chan struct{}, 1), slots: share.NewPool(atOnce, 0),
+		Options: o, telemetry: newTelemetry(o.Registerer), lead: make(chan struct{}, 1),
+		slots: share.NewPool(atOnce, 0),
 		loads: map[types.NamespacedName]*attempts{},
 	}
 }
@@ -196,7 +198,8 @@ func (r *Reader) read(ctx context.Context, l *forecaster.Load) {
 		return
 	}
 	if again {
-		log.Info("Cannot read all of the history of a load: it is learned as it comes; trying again", "reason", err.Error(),
+		log.Info("Cannot read all of the history of a load: it is learned as it comes; trying again", "reason",
+			err.Error(),
 			"known", days(of), "in", next)
 	} else {
 		log.Info("Cannot read all of the history of a load: it is learned as it comes", "reason",
@@ -221,7 +224,8 @@ func (r *Reader) attempted(l *forecaster.Load, done bool) (in time.Duration, aga
 	return in, a.made < maxAttempts
 }
 
-// putBack has a load wait again whose history was not read because the slot was needed, or another replica leads.
+// putBack has a load wait again whose history was not read because the slot was needed, or another
+// replica leads.
 func (r *Reader) putBack(l *forecaster.Load) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,7 +36,8 @@ func TestSchedulesArriveWhereTheyBelong(t *testing.T) {
 	}{
 		{"2026-11-27T05:59:00Z", pipeline.Bounds{Min: 4, Max: 20, Lateness: 0.01}, "", false},
 		{"2026-11-27T06:10:00Z", pipeline.Bounds{Min: 30, Max: 100, Lateness: 0.001}, "black-friday", false},
-		{"2026-11-27T07:00:00Z", pipeline.Bounds{Min: 30, Max: 100, Lateness: 0.001}, "black-friday office-hours", false},
+		{"2026-11-27T07:00:00Z", pipeline.Bounds{Min: 30, Max: 100, Lateness: 0.001}, "black-friday office-hours",
+			false},
 		{"2026-12-02T07:00:00Z", pipeline.Bounds{Min: 8, Max: 20, Lateness: 0.01}, "office-hours", false},
 		{"2026-12-24T04:00:00Z", pipeline.Bounds{Min: 2, Max: 4, Lateness: 0.01}, "holidays night", true},
 		{"2026-12-24T15:00:00Z", pipeline.Bounds{Min: 8, Max: 10, Lateness: 0.01}, "office-hours holidays", true},

@@ -22,7 +22,8 @@ func benchmarkCluster(namespaces int) (*Tracker, []*TargetPods, []*corev1.Pod) {
 			labels.SelectorFromSet(labels.Set{"app": name, "managed-by": "helm"})))
 		for i := range podsPerFleet {
 			p := podWith(named(fmt.Sprint(name, "-", i)), readyAt(20))
-			p.Namespace, p.Labels = namespace, map[string]string{"app": name, "managed-by": "helm", "pod-template-hash": "abc"}
+			p.Namespace, p.Labels = namespace, map[string]string{"app": name, "managed-by": "helm",
+				"pod-template-hash": "abc"}
 			tracker.Update(p)
 			pods = append(pods, p)
 		}

@@ -67,7 +67,8 @@ func (x *targetIndex) choose(s labels.Selector) *label {
 	var best *label
 	for _, r := range requirements {
 		values := r.Values()
-		exact := r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals || r.Operator() == selection.In
+		exact := r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals ||
+			r.Operator() == selection.In
 		if !exact || len(values) != 1 {
 			continue
 		}

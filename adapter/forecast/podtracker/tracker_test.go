@@ -195,7 +195,8 @@ func TestLifecycle(t *testing.T) {
 		},
 		"ready, unready, ready": {
 			steps: []step{
-				{20, podWith(readyAt(20)), false}, {33, podWith(unreadyAt(32)), false}, {41, podWith(readyAt(40)), false},
+				{20, podWith(readyAt(20)), false}, {33, podWith(unreadyAt(32)), false},
+				{41, podWith(readyAt(40)), false},
 				{51, podWith(unreadyAt(50)), false}, {60, podWith(readyAt(60)), false},
 			},
 			want:   []span{{"uid-a", 20, 32}, {"uid-a/2", 40, 50}, {"uid-a/3", 60, 0}},
@@ -209,7 +210,8 @@ func TestLifecycle(t *testing.T) {
 			events: []string{"started uid-a", "ended uid-a", "started uid-a/2"},
 		},
 		"unknown is not ready": {
-			steps:  []step{{20, podWith(readyAt(20)), false}, {60, podWith(condition(corev1.ConditionUnknown, 55)), false}},
+			steps: []step{{20, podWith(readyAt(20)), false},
+				{60, podWith(condition(corev1.ConditionUnknown, 55)), false}},
 			want:   []span{{"uid-a", 20, 55}},
 			events: []string{"started uid-a", "ended uid-a"},
 		},
@@ -227,7 +229,8 @@ func TestLifecycle(t *testing.T) {
 		"terminating, unready, deleted": {
 			steps: []step{
 				{20, podWith(readyAt(20)), false}, {51, podWith(readyAt(20), terminating(50, 30)), false},
-				{56, podWith(unreadyAt(55), terminating(50, 30)), false}, {57, podWith(unreadyAt(55), terminating(50, 30)), true},
+				{56, podWith(unreadyAt(55), terminating(50, 30)), false},
+				{57, podWith(unreadyAt(55), terminating(50, 30)), true},
 			},
 			want:   []span{{"uid-a", 20, 50}},
 			events: []string{"started uid-a", "ended uid-a", "changed"},
@@ -238,8 +241,9 @@ func TestLifecycle(t *testing.T) {
 			events: []string{"started uid-a", "ended uid-a"},
 		},
 		"terminating before it was ready": {
-			steps: []step{{5, podWith(terminating(4, 30)), false}, {20, podWith(readyAt(20), terminating(4, 30)), false}},
-			want:  []span{}, ready: 1,
+			steps: []step{{5, podWith(terminating(4, 30)), false},
+				{20, podWith(readyAt(20), terminating(4, 30)), false}},
+			want: []span{}, ready: 1,
 			events: []string{"changed"},
 		},
 		"terminating when it was first seen, but Ready until then": {
@@ -259,12 +263,14 @@ func TestLifecycle(t *testing.T) {
 			events: []string{"started uid-a", "ended uid-a"},
 		},
 		"succeeded": {
-			steps:  []step{{20, podWith(readyAt(20)), false}, {61, podWith(unreadyAt(60), phase(corev1.PodSucceeded)), false}},
+			steps: []step{{20, podWith(readyAt(20)), false},
+				{61, podWith(unreadyAt(60), phase(corev1.PodSucceeded)), false}},
 			want:   []span{{"uid-a", 20, 60}},
 			events: []string{"started uid-a", "ended uid-a"},
 		},
 		"failed, the condition left as it was": {
-			steps:  []step{{20, podWith(readyAt(20)), false}, {61.5, podWith(readyAt(20), phase(corev1.PodFailed)), false}},
+			steps: []step{{20, podWith(readyAt(20)), false},
+				{61.5, podWith(readyAt(20), phase(corev1.PodFailed)), false}},
 			want:   []span{{"uid-a", 20, 61.5}},
 			events: []string{"started uid-a", "ended uid-a"},
 		},
@@ -375,7 +381,8 @@ func TestNamedPorts(t *testing.T) {
 			{Ports: []corev1.ContainerPort{{Name: "dns", ContainerPort: 53, Protocol: corev1.ProtocolUDP},
 				{Name: "http", ContainerPort: 82}}},
 		}
-		p.Spec.InitContainers = []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "sidecar", ContainerPort: 90}}}}
+		p.Spec.InitContainers = []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "sidecar",
+			ContainerPort: 90}}}}
 	})
 	assert.Equal(t, map[string]int32{"http": 80, "sidecar": 90}, namedPorts(p))
 }
@@ -552,20 +559,21 @@ func TestSelectors(t *testing.T) {
 		labels   map[string]string
 		want     bool
 	}{
-		"equal":              {"app=checkout", map[string]string{"app": "checkout", "x": "y"}, true},
-		"other value":        {"app=checkout", map[string]string{"app": "cart"}, false},
-		"no labels":          {"app=checkout", nil, false},
-		"all of several":     {"app=checkout,tier=web", map[string]string{"app": "checkout", "tier": "web"}, true},
-		"one of several":     {"app=checkout,tier=web", map[string]string{"app": "checkout"}, false},
-		"in one":             {"app in (checkout)", map[string]string{"app": "checkout"}, true},
-		"in":                 {"app in (cart,checkout)", map[string]string{"app": "checkout"}, true},
-		"not in":             {"app notin (cart)", map[string]string{"app": "checkout"}, true},
-		"exists":             {"app", map[string]string{"app": ""}, true},
-		"does not exist":     {"!app", map[string]string{"app": ""}, false},
-		"everything":         {"", map[string]string{"any": "thing"}, true},
-		"everything, bare":   {"", nil, true},
-		"empty value":        {"app=", map[string]string{"app": ""}, true},
-		"mixed requirements": {"app=checkout,tier notin (db)", map[string]string{"app": "checkout", "tier": "db"}, false},
+		"equal":            {"app=checkout", map[string]string{"app": "checkout", "x": "y"}, true},
+		"other value":      {"app=checkout", map[string]string{"app": "cart"}, false},
+		"no labels":        {"app=checkout", nil, false},
+		"all of several":   {"app=checkout,tier=web", map[string]string{"app": "checkout", "tier": "web"}, true},
+		"one of several":   {"app=checkout,tier=web", map[string]string{"app": "checkout"}, false},
+		"in one":           {"app in (checkout)", map[string]string{"app": "checkout"}, true},
+		"in":               {"app in (cart,checkout)", map[string]string{"app": "checkout"}, true},
+		"not in":           {"app notin (cart)", map[string]string{"app": "checkout"}, true},
+		"exists":           {"app", map[string]string{"app": ""}, true},
+		"does not exist":   {"!app", map[string]string{"app": ""}, false},
+		"everything":       {"", map[string]string{"any": "thing"}, true},
+		"everything, bare": {"", nil, true},
+		"empty value":      {"app=", map[string]string{"app": ""}, true},
+		"mixed requirements": {"app=checkout,tier notin (db)", map[string]string{"app": "checkout", "tier": "db"},
+			false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -109,7 +109,8 @@ func decisions(t *testing.T, p pipeline.Params, each func(pipeline.Forecast)) {
 		for i := range target {
 			x := pipeline.Instance{ID: fmt.Sprint(i), Start: pipeline.Never}
 			for k, v := range newest {
-				x.Samples = append(x.Samples, pipeline.Sample{T: now - int64(len(newest)-1-k)*step, V: v / float64(target)})
+				x.Samples = append(x.Samples,
+					pipeline.Sample{T: now - int64(len(newest)-1-k)*step, V: v / float64(target)})
 			}
 			in.Instances = append(in.Instances, x)
 		}

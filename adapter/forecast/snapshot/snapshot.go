@@ -131,7 +131,8 @@ const (
 // Reasons returns every Reason.
 func Reasons() []Reason {
 	return []Reason{
-		NoReadyPods, WaitingForSamples, SourceFailing, WarmingUp, PodsUnreadable, PodsStale, Stale, BadSamples, InvalidSpec,
+		NoReadyPods, WaitingForSamples, SourceFailing, WarmingUp, PodsUnreadable, PodsStale, Stale, BadSamples,
+		InvalidSpec,
 	}
 }
 

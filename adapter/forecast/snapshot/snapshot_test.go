@@ -81,7 +81,8 @@ func TestExplain(t *testing.T) {
 		{pipeline.CoolingDown, 4, plain(1.3, 0, pipeline.FromForecast),
 			"4 replicas kept until a cooldown has passed: forecast 1.3 in 45s / threshold 0.7 = 1.86 replicas"},
 	} {
-		s := Snapshot{Threshold: 0.7, Forecast: c.forecast, Decision: pipeline.Decision{Desired: c.desired, Reason: c.reason}}
+		s := Snapshot{Threshold: 0.7, Forecast: c.forecast,
+			Decision: pipeline.Decision{Desired: c.desired, Reason: c.reason}}
 		assert.Equal(t, c.want, s.Explain())
 	}
 

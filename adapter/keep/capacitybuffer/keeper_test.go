@@ -86,7 +86,8 @@ func forecast(now, then int) snapshot.Snapshot {
 		StaleAfter: time.Minute, Combined: snapshot.Combined{Desired: now, Metrics: 1},
 		Forecast: pipeline.Forecast{
 			Target: now, Horizon: 40 * time.Second, Window: 5 * time.Minute, Decision: pipeline.Decision{Desired: now},
-			NodeForecast: pipeline.NodeForecast{Horizon: 160 * time.Second, Desired: then, WindowNeeded: 128 * time.Second},
+			NodeForecast: pipeline.NodeForecast{Horizon: 160 * time.Second, Desired: then,
+				WindowNeeded: 128 * time.Second},
 		},
 	}
 }

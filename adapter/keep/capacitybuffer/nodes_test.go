@@ -107,12 +107,14 @@ func TestTheNewestNodesCount(t *testing.T) {
 		s.observe(node, []podtracker.Wait{waited("node", 1000*i, 1000*i+took)})
 	}
 	assert.Len(t, s, nodesKept)
-	assert.Equal(t, Startup{Time: 100 * time.Second, Measured: nodesKept}, s.startup(nil), "also of nodes that are gone")
+	assert.Equal(t, Startup{Time: 100 * time.Second, Measured: nodesKept}, s.startup(nil),
+		"also of nodes that are gone")
 }
 
 func node(name string, created, ready int) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(second(created))},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
+			CreationTimestamp: metav1.NewTime(second(created))},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(second(ready))},
 		}},

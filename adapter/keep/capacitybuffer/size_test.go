@@ -48,7 +48,8 @@ func TestHold(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"grows at once": {{0, 8, 8, 0}, {2, 8, 12, 4}, {4, 8, 15, 7}},
 		"shrinks once what was needed has not been for the window": {
-			{0, 8, 14, 6}, {2, 8, 10, 6}, {300, 8, 9, 6}, {301, 8, 9, 2}, {302, 8, 8, 2}, {601, 8, 8, 1}, {602, 8, 8, 0},
+			{0, 8, 14, 6}, {2, 8, 10, 6}, {300, 8, 9, 6}, {301, 8, 9, 2}, {302, 8, 8, 2}, {601, 8, 8, 1},
+			{602, 8, 8, 0},
 		},
 		"pods take the place of spare ones": {{0, 8, 14, 6}, {10, 10, 14, 4}, {20, 14, 14, 0}},
 		"what was forecast too much of is held": {

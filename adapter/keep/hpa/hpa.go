@@ -34,7 +34,8 @@ func For(pm *v1alpha1.PredictedMetric) (*autoscalingv2.HorizontalPodAutoscaler, 
 		ObjectMeta: metav1.ObjectMeta{Name: pm.Name, Namespace: pm.Namespace},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{
-				APIVersion: spec.ScaleTargetRef.APIVersion, Kind: spec.ScaleTargetRef.Kind, Name: spec.ScaleTargetRef.Name,
+				APIVersion: spec.ScaleTargetRef.APIVersion, Kind: spec.ScaleTargetRef.Kind,
+				Name: spec.ScaleTargetRef.Name,
 			},
 			MinReplicas: fewest,
 			MaxReplicas: *most,
@@ -45,7 +46,8 @@ func For(pm *v1alpha1.PredictedMetric) (*autoscalingv2.HorizontalPodAutoscaler, 
 						Name:     serving.LoadTotal,
 						Selector: &metav1.LabelSelector{MatchLabels: map[string]string{serving.LabelMetric: pm.Name}},
 					},
-					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &spec.Threshold},
+					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType,
+						AverageValue: &spec.Threshold},
 				},
 			}},
 			Behavior: behavior(*spec.Autoscaler.ScaleDownStabilizationSeconds),
@@ -72,7 +74,8 @@ func ReadObjectMetric(hpa *autoscalingv2.HorizontalPodAutoscaler) {
 func behavior(scaleDownSeconds int32) *autoscalingv2.HorizontalPodAutoscalerBehavior {
 	return &autoscalingv2.HorizontalPodAutoscalerBehavior{
 		ScaleUp: &autoscalingv2.HPAScalingRules{
-			Tolerance:                  new(resource.MustParse("0")), // an API server that does not know the field drops it
+			// an API server that does not know the field drops it
+			Tolerance:                  new(resource.MustParse("0")),
 			StabilizationWindowSeconds: new(int32(0)),
 			Policies: []autoscalingv2.HPAScalingPolicy{
 				{Type: autoscalingv2.PercentScalingPolicy, Value: 400, PeriodSeconds: 15},

@@ -37,7 +37,8 @@ func read[T any](t *testing.T, file string) *T {
 
 // Foresail creates the objects that its example and its page recommend.
 func TestTheExampleEqualsTheCreatedObject(t *testing.T) {
-	example := read[autoscalingv2.HorizontalPodAutoscaler](t, "../../../manifests/examples/hpa-predicted-load-total.yaml")
+	example := read[autoscalingv2.HorizontalPodAutoscaler](t,
+		"../../../manifests/examples/hpa-predicted-load-total.yaml")
 	pm := read[v1alpha1.PredictedMetric](t, "../../../manifests/examples/predictedmetric.yaml")
 	pm.Name, pm.Spec.MaxReplicas = example.Name, &example.Spec.MaxReplicas
 	got, err := For(pm)

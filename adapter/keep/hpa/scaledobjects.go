@@ -132,7 +132,8 @@ func targetOfScaledObject(o *unstructured.Unstructured) keep.Target {
 		value, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", name)
 		return cmp.Or(value, otherwise)
 	}
-	return keep.TargetOf(o.GetNamespace(), field("apiVersion", "apps/v1"), field("kind", "Deployment"), field("name", ""))
+	return keep.TargetOf(o.GetNamespace(), field("apiVersion", "apps/v1"), field("kind", "Deployment"),
+		field("name", ""))
 }
 
 // maxReplicas returns the condition MaxReplicasMatch of a PredictedMetric, nil if it has none; false while

@@ -59,7 +59,8 @@ func TestMaximumOfAScaledObjectIsCompared(t *testing.T) {
 		require.NotNil(f, maximum())
 		f.Lead()
 		f.WriteStatus()
-		assert.NotNil(f, meta.FindStatusCondition(f.Metric("checkout").Status.Conditions, v1alpha1.ConditionMaxReplicasMatch),
+		assert.NotNil(f, meta.FindStatusCondition(f.Metric("checkout").Status.Conditions,
+			v1alpha1.ConditionMaxReplicasMatch),
 			"a new leader knows nothing yet")
 	})
 }

@@ -102,7 +102,8 @@ func (s Subject) Play(t *testing.T, objects []client.Object, test func(*Fixture)
 		scheme := runtime.NewScheme()
 		require.NoError(t, errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), s.AddToScheme(scheme)))
 		ctx, cancel := context.WithCancel(t.Context())
-		f := &Fixture{T: t, Subject: s, ctx: ctx, stop: func() {}, listed: map[string]bool{}, served: map[string][]string{},
+		f := &Fixture{T: t, Subject: s, ctx: ctx, stop: func() {}, listed: map[string]bool{},
+			served:    map[string][]string{},
 			forecasts: map[string]snapshot.Snapshot{}}
 		maps.Copy(f.served, s.Served)
 		f.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
@@ -395,7 +396,8 @@ func (f *Fixture) Wrote() (out []string) {
 
 // NewMetric returns a PredictedMetric that requests an object.
 func (s Subject) NewMetric(name, target string, uid types.UID, age time.Duration) *v1alpha1.PredictedMetric {
-	pm := &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: uid, Generation: 1}}
+	pm := &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: uid,
+		Generation: 1}}
 	pm.CreationTimestamp = metav1.NewTime(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).Add(-age))
 	pm.Spec.ScaleTargetRef = v1alpha1.ScaleTargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: target}
 	pm.Spec.MaxReplicas = new(int32(20))

@@ -38,10 +38,11 @@ func testObjectsOfOthers(t *testing.T, s Subject) {
 		object client.Object
 		reason string
 	}{
-		"name":                           {s.Foreign("checkout", "elsewhere"), "NameTaken"},
-		"target":                         {s.Foreign("by-hand", "checkout"), s.Contested},
-		"both":                           {s.Foreign("checkout", "checkout"), s.Contested},
-		"of a PredictedMetric that went": {of(keep.Reference(s.NewMetric("checkout", "checkout", "uid-0", 0))), "NameTaken"},
+		"name":   {s.Foreign("checkout", "elsewhere"), "NameTaken"},
+		"target": {s.Foreign("by-hand", "checkout"), s.Contested},
+		"both":   {s.Foreign("checkout", "checkout"), s.Contested},
+		"of a PredictedMetric that went": {of(keep.Reference(s.NewMetric("checkout", "checkout", "uid-0", 0))),
+			"NameTaken"},
 		"owned by another kind": {of(metav1.OwnerReference{
 			APIVersion: "keda.sh/v1alpha1", Kind: "ScaledObject", Name: "x", UID: "uid-1", Controller: new(true),
 		}), "NameTaken"},
@@ -165,23 +166,24 @@ func testLaterRival(t *testing.T, s Subject) {
 }
 
 func testOlderOfTwo(t *testing.T, s Subject) {
-	s.Play(t, []client.Object{s.Checkout(), s.NewMetric("younger", "checkout", "uid-2", time.Minute)}, func(f *Fixture) {
-		f.Lead()
-		f.Pass()
-		f.AssertKept("checkout")
-		assert.Equal(f, "False "+f.Contested, f.Reports("younger"))
-		assert.Equal(f, []string{"create checkout"}, f.Wrote())
+	s.Play(t, []client.Object{s.Checkout(), s.NewMetric("younger", "checkout", "uid-2", time.Minute)},
+		func(f *Fixture) {
+			f.Lead()
+			f.Pass()
+			f.AssertKept("checkout")
+			assert.Equal(f, "False "+f.Contested, f.Reports("younger"))
+			assert.Equal(f, []string{"create checkout"}, f.Wrote())
 
-		f.Want("checkout", false)
-		f.PassRemoval()
-		f.AssertKept("younger")
-		f.Writes()
-		f.Want("checkout", true)
-		f.Pass()
-		assert.Equal(f, "False "+f.Contested, f.Reports("checkout"), "the younger one has it by now")
-		f.AssertKept("younger")
-		assert.Empty(f, f.Wrote())
-	})
+			f.Want("checkout", false)
+			f.PassRemoval()
+			f.AssertKept("younger")
+			f.Writes()
+			f.Want("checkout", true)
+			f.Pass()
+			assert.Equal(f, "False "+f.Contested, f.Reports("checkout"), "the younger one has it by now")
+			f.AssertKept("younger")
+			assert.Empty(f, f.Wrote())
+		})
 }
 
 func testAnotherTarget(t *testing.T, s Subject) {

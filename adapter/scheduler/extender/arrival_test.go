@@ -31,7 +31,10 @@ type lateWatch struct {
 func newLateWatch(t *testing.T) *lateWatch {
 	t.Helper()
 	l := &lateWatch{bubble: newBubble(t, someNode("n", "1")), watch: watch.NewRaceFreeFake()}
-	l.api.PrependWatchReactor("pods", func(k8stesting.Action) (bool, watch.Interface, error) { return true, l.watch, nil })
+	l.api.PrependWatchReactor("pods", func(k8stesting.Action) (bool, watch.Interface,
+		error) {
+		return true, l.watch, nil
+	})
 	l.api.PrependReactor("get", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
 		l.reads++
 		if l.fails != nil {
@@ -105,11 +108,12 @@ func TestRequestsWaitForTheirPod(t *testing.T) {
 		"there is no such pod": {waits: watchPatience, reads: 1, setUp: func(*testing.T, *lateWatch) *corev1.Pod {
 			return boundNow("p", "")
 		}},
-		"another pod has its name": {waits: watchPatience, reads: 1, setUp: func(t *testing.T, l *lateWatch) *corev1.Pod {
-			pod := l.create(t, boundNow("p", "")).DeepCopy()
-			pod.UID = "another"
-			return pod
-		}},
+		"another pod has its name": {waits: watchPatience, reads: 1,
+			setUp: func(t *testing.T, l *lateWatch) *corev1.Pod {
+				pod := l.create(t, boundNow("p", "")).DeepCopy()
+				pod.UID = "another"
+				return pod
+			}},
 		"it is bound, and the watch silent": {waits: watchPatience, reads: 1,
 			setUp: func(t *testing.T, l *lateWatch) *corev1.Pod {
 				return l.create(t, boundNow("p", "n"))

@@ -81,7 +81,8 @@ func TestBoundPodsFadeAsSamplesIncludeThem(t *testing.T) {
 	l.recount(at, sampled(started.Add(-time.Second), time.Minute))
 	assert.Equal(t, use{800, 600}, s.assumed.load(), "the sample is older")
 	l.recount(at, sampled(started.Add(15*time.Second), time.Minute))
-	assert.Equal(t, use{600, 300}, s.assumed.load(), "a quarter of the window of CPU, and memory that has settled by half")
+	assert.Equal(t, use{600, 300}, s.assumed.load(),
+		"a quarter of the window of CPU, and memory that has settled by half")
 
 	l.update(id, use{400, 600}, time.Time{})
 	l.recount(at, sampled(started.Add(15*time.Second), time.Minute))

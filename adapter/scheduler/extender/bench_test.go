@@ -47,44 +47,53 @@ func realPod(i int) *corev1.Pod {
 				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
 			},
 			VolumeMounts: []corev1.VolumeMount{{Name: "kube-api-access-x7k2p", ReadOnly: true,
-				MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}, {Name: "config", MountPath: "/etc/checkout"}},
+				MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}, {Name: "config",
+				MountPath: "/etc/checkout"}},
 			ReadinessProbe: probe, LivenessProbe: probe, TerminationMessagePath: "/dev/termination-log",
 			TerminationMessagePolicy: "File", ImagePullPolicy: "IfNotPresent",
 			SecurityContext: &corev1.SecurityContext{RunAsNonRoot: &yes, ReadOnlyRootFilesystem: &yes},
 		}
 	}
 	const fields = `{"f:metadata":{"f:annotations":{".":{},"f:prometheus.io/port":{},"f:prometheus.io/scrape":{}},"f:generateName":{},"f:labels":{".":{},"f:app":{},"f:pod-template-hash":{},"f:team":{},"f:version":{}},"f:ownerReferences":{".":{},"k:{\"uid\":\"5a8b0f0e-8b0e-4a8e-9d0c-2f6c1d1f7a10\"}":{}}},"f:spec":{"f:affinity":{".":{},"f:podAntiAffinity":{".":{},"f:preferredDuringSchedulingIgnoredDuringExecution":{}}},"f:containers":{"k:{\"name\":\"checkout\"}":{".":{},"f:args":{},"f:env":{".":{},"k:{\"name\":\"DATABASE_URL\"}":{".":{},"f:name":{},"f:valueFrom":{".":{},"f:secretKeyRef":{}}},"k:{\"name\":\"GOMAXPROCS\"}":{".":{},"f:name":{},"f:value":{}},"k:{\"name\":\"QUEUE_TOKEN\"}":{".":{},"f:name":{},"f:valueFrom":{".":{},"f:secretKeyRef":{}}}},"f:image":{},"f:imagePullPolicy":{},"f:livenessProbe":{".":{},"f:failureThreshold":{},"f:httpGet":{".":{},"f:path":{},"f:port":{},"f:scheme":{}},"f:periodSeconds":{},"f:successThreshold":{},"f:timeoutSeconds":{}},"f:name":{},"f:ports":{".":{},"k:{\"containerPort\":8080,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{},"f:name":{},"f:protocol":{}}},"f:resources":{".":{},"f:limits":{".":{},"f:memory":{}},"f:requests":{".":{},"f:cpu":{},"f:memory":{}}},"f:securityContext":{".":{},"f:readOnlyRootFilesystem":{},"f:runAsNonRoot":{}},"f:terminationMessagePath":{},"f:terminationMessagePolicy":{},"f:volumeMounts":{".":{},"k:{\"mountPath\":\"/etc/checkout\"}":{".":{},"f:mountPath":{},"f:name":{}}}}},"f:dnsPolicy":{},"f:enableServiceLinks":{},"f:restartPolicy":{},"f:schedulerName":{},"f:securityContext":{},"f:terminationGracePeriodSeconds":{},"f:topologySpreadConstraints":{".":{},"k:{\"topologyKey\":\"topology.kubernetes.io/zone\",\"whenUnsatisfiable\":\"ScheduleAnyway\"}":{".":{},"f:labelSelector":{},"f:maxSkew":{},"f:topologyKey":{},"f:whenUnsatisfiable":{}}},"f:volumes":{".":{},"k:{\"name\":\"config\"}":{".":{},"f:configMap":{".":{},"f:defaultMode":{},"f:name":{}},"f:name":{}}}}}`
-	labels := map[string]string{"app": "checkout", "team": "payments", "version": "v2", "pod-template-hash": "7c9d6f8b5"}
+	labels := map[string]string{"app": "checkout", "team": "payments", "version": "v2",
+		"pod-template-hash": "7c9d6f8b5"}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: fmt.Sprintf("checkout-7c9d6f8b5-%05d", i), GenerateName: "checkout-7c9d6f8b5-",
 			UID:             types.UID(fmt.Sprintf("9b1d2c3e-0f4a-4b5c-8d6e-%012d", i)),
 			ResourceVersion: "81237123", CreationTimestamp: metav1.NewTime(epoch.Add(-time.Second)), Labels: labels,
 			Annotations: map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "9090"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "checkout-7c9d6f8b5",
-				UID: "5a8b0f0e-8b0e-4a8e-9d0c-2f6c1d1f7a10", Controller: &yes, BlockOwnerDeletion: &yes}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet",
+				Name: "checkout-7c9d6f8b5",
+				UID:  "5a8b0f0e-8b0e-4a8e-9d0c-2f6c1d1f7a10", Controller: &yes, BlockOwnerDeletion: &yes}},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Operation: "Update",
-				APIVersion: "v1", Time: &metav1.Time{Time: epoch}, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}},
+				APIVersion: "v1", Time: &metav1.Time{Time: epoch}, FieldsType: "FieldsV1",
+				FieldsV1: metav1.NewFieldsV1(fields)}},
 		},
 		Spec: corev1.PodSpec{
 			Containers: []corev1.Container{container("checkout")}, RestartPolicy: "Always", DNSPolicy: "ClusterFirst",
 			SchedulerName: "default-scheduler", ServiceAccountName: "checkout",
-			TerminationGracePeriodSeconds: &seconds, EnableServiceLinks: &yes, SecurityContext: &corev1.PodSecurityContext{},
+			TerminationGracePeriodSeconds: &seconds, EnableServiceLinks: &yes,
+			SecurityContext: &corev1.PodSecurityContext{},
 			Volumes: []corev1.Volume{
 				{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 					LocalObjectReference: corev1.LocalObjectReference{Name: "checkout"}}}},
 				{Name: "kube-api-access-x7k2p",
 					VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-						{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: &seconds}},
+						{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token",
+							ExpirationSeconds: &seconds}},
 						{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{
 							Name: "kube-root-ca.crt"}, Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}}},
 					}}}},
 			},
 			Tolerations: []corev1.Toleration{
-				{Key: "node.kubernetes.io/not-ready", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: &seconds},
-				{Key: "node.kubernetes.io/unreachable", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: &seconds},
+				{Key: "node.kubernetes.io/not-ready", Operator: "Exists", Effect: "NoExecute",
+					TolerationSeconds: &seconds},
+				{Key: "node.kubernetes.io/unreachable", Operator: "Exists", Effect: "NoExecute",
+					TolerationSeconds: &seconds},
 			},
-			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone",
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1,
+				TopologyKey:       "topology.kubernetes.io/zone",
 				WhenUnsatisfiable: "ScheduleAnyway", LabelSelector: &metav1.LabelSelector{MatchLabels: labels}}},
 		},
 		Status: corev1.PodStatus{Phase: "Pending", QOSClass: "Burstable"},

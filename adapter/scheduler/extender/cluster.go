@@ -69,7 +69,8 @@ func newCluster(o Options, l *assumedPods) *cluster {
 		Keep: func(n *corev1.Node) (*nodeRecord, bool) { return c.nodeRecordOf(n), true }, Changed: c.nodeChanged,
 	})
 	c.pods = objectcache.New(objectcache.Options[podID, *corev1.Pod, record]{
-		What: "pods", Lock: &c.mu, Now: o.Now, MaxOutage: trusted, Key: func(p *corev1.Pod) podID { return idOf(p.UID) },
+		What: "pods", Lock: &c.mu, Now: o.Now, MaxOutage: trusted,
+		Key:  func(p *corev1.Pod) podID { return idOf(p.UID) },
 		Keep: func(p *corev1.Pod) (record, bool) { return recordOf(p, c.workloads, c.now()) }, Changed: c.podChanged,
 	})
 	if o.Nodes != nil {

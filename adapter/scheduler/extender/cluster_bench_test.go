@@ -61,7 +61,8 @@ func large(b *testing.B) *Extender {
 	for i := range mostNodes {
 		n := someNode(fmt.Sprintf("n-%05d", i), types.UID(fmt.Sprint(i)))
 		nodes = append(nodes, n)
-		u := snapshot.Use{Sampled: noon.Add(-10 * time.Second), Window: 20 * time.Second, Now: 1, Predicted: 2, Upper: 3}
+		u := snapshot.Use{Sampled: noon.Add(-10 * time.Second), Window: 20 * time.Second, Now: 1, Predicted: 2,
+			Upper: 3}
 		loads.Nodes[n.Name] = snapshot.NodeLoad{CPU: u, Memory: u}
 	}
 	f.loads.Store(loads)

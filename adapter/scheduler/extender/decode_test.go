@@ -24,7 +24,8 @@ func fullPod() *corev1.Pod {
 	p.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 	p.Spec.Affinity = &corev1.Affinity{
 		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "In", Values: []string{"a", "b"}}},
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "In",
+				Values: []string{"a", "b"}}},
 		}}}},
 		PodAntiAffinity: &corev1.PodAntiAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname"}}},
@@ -73,7 +74,8 @@ func nodeAffinity(p *corev1.Pod) *corev1.NodeAffinity {
 }
 
 func TestDecodesSchedulerRequests(t *testing.T) {
-	for name, pod := range map[string]*corev1.Pod{"real": realPod(1), "full": fullPod(), "small": testPod(), "empty": {}} {
+	for name, pod := range map[string]*corev1.Pod{"real": realPod(1), "full": fullPod(), "small": testPod(),
+		"empty": {}} {
 		t.Run(name, func(t *testing.T) {
 			for format, encode := range map[string]func(any) ([]byte, error){
 				"compact":  json.Marshal,
@@ -169,14 +171,16 @@ func TestRejectsMoreThanAnyClusterHas(t *testing.T) {
 			"the UID of the Pod has 129 bytes: want 128 or fewer"},
 		"a thousand parts": {`{"spec":{"containers":` +
 			list(`{"resources":{"requests":{"cpu":"1","memory":"1"}}}`, 1000) + `}}`, `["a"]`, ""},
-		"too many containers": {`{"spec":{"containers":` + list(`{}`, 501) + `,"initContainers":` + list(`{}`, 500) + `}}`,
+		"too many containers": {`{"spec":{"containers":` + list(`{}`, 501) + `,"initContainers":` + list(`{}`,
+			500) + `}}`,
 			`["a"]`, "the Pod has 1001 containers: want 1000 or fewer"},
 		"too many parts": {`{"spec":{"containers":` + list(`{}`, maxValues) + `}}`, `["a"]`, "more than 50000 values"},
 		"too many that are 0": {`{"spec":{"containers":` + list(`null`, 2*maxValues) + `}}`,
 			`["a"]`, "more than 50000 values"},
 		"too many labels": {`{"metadata":{"labels":{` + strings.Trim(list(`"a":""`, 2*maxValues), "[]") + `}}}`,
 			`["a"]`, "more than 50000 values"},
-		"a long annotation": {`{"metadata":{"annotations":{"a":"` + strings.Repeat(`[{\",`, 100_000) + `"}}}`, `["a"]`, ""},
+		"a long annotation": {`{"metadata":{"annotations":{"a":"` + strings.Repeat(`[{\",`, 100_000) + `"}}}`, `["a"]`,
+			""},
 	} {
 		for _, key := range []string{"NodeNames", "nodeNames"} {
 			_, _, err := decode([]byte(`{"Pod":`+test.pod+`,"`+key+`":`+test.names+`}`), plenty)

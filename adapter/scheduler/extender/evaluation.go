@@ -112,7 +112,8 @@ func (a amount) gap() gap {
 // amountsOf returns the amounts of both resources of a node.
 func amountsOf(n *node, r *Rules, now time.Time) (cpu, memory amount) {
 	assumed, requested := n.assumed.load(), n.requested.load()
-	cpu = amount{assumed: float64(assumed.cpu), requested: float64(requested.cpu), allocatable: float64(n.allocatable.cpu)}
+	cpu = amount{assumed: float64(assumed.cpu), requested: float64(requested.cpu),
+		allocatable: float64(n.allocatable.cpu)}
 	cpu.unit = 1e-3
 	cpu.fresh = n.cpu.Fresh(now, r.StaleAfter)
 	cpu.stale = !cpu.fresh && !n.cpu.Sampled.IsZero()

@@ -51,12 +51,13 @@ type ScoreDecision struct {
 type FilterNode struct {
 	Name     string `json:"name"`
 	Filtered bool   `json:"filtered"`
-	Reason   string `json:"reason"`            // fits, exempt, nominated, removing, memory or cpu
-	Unknown  string `json:"unknown,omitempty"` // what was not known: no_cache, unknown_node, no_allocatable, no_prediction or stale_prediction
-	Pool     string `json:"pool,omitempty"`    // that removes the node, or would next
-	Message  string `json:"message"`
-	CPU      *Share `json:"cpu,omitempty"` // nil: the node was not known
-	Memory   *Share `json:"memory,omitempty"`
+	Reason   string `json:"reason"` // fits, exempt, nominated, removing, memory or cpu
+	// what was not known: no_cache, unknown_node, no_allocatable, no_prediction or stale_prediction
+	Unknown string `json:"unknown,omitempty"`
+	Pool    string `json:"pool,omitempty"` // that removes the node, or would next
+	Message string `json:"message"`
+	CPU     *Share `json:"cpu,omitempty"` // nil: the node was not known
+	Memory  *Share `json:"memory,omitempty"`
 }
 
 // ScoredNode is the score of a node: round(10*pack(used)*c*warmth), less one if another node is the best.
@@ -81,9 +82,10 @@ type Amounts struct {
 
 // Share has the amounts of one resource of a node, in cores or bytes.
 type Share struct {
-	Predicted   *float64 `json:"predicted,omitempty"` // nil: there was no fresh prediction, and requests counted instead
-	Upper       *float64 `json:"upper,omitempty"`     // the upper estimate, which is compared with limits
-	Assumed     float64  `json:"assumed"`             // for pods that came since the prediction
+	// nil: there was no fresh prediction, and requests counted instead
+	Predicted   *float64 `json:"predicted,omitempty"`
+	Upper       *float64 `json:"upper,omitempty"` // the upper estimate, which is compared with limits
+	Assumed     float64  `json:"assumed"`         // for pods that came since the prediction
 	Requested   float64  `json:"requested"`
 	Pod         float64  `json:"pod"` // what the pod that was asked about counted as
 	Allocatable float64  `json:"allocatable"`
@@ -267,7 +269,8 @@ func sharesOf(v *verdict, pod use) (cpu, memory *Share) {
 }
 
 func shareForJSON(s share, pod float64) *Share {
-	out := &Share{Assumed: finite(s.assumed), Requested: finite(s.requested), Pod: pod, Allocatable: finite(s.allocatable)}
+	out := &Share{Assumed: finite(s.assumed), Requested: finite(s.requested), Pod: pod,
+		Allocatable: finite(s.allocatable)}
 	if !math.IsNaN(float64(s.predicted)) {
 		predicted, upper := finite(s.predicted), finite(s.upper)
 		out.Predicted, out.Upper = &predicted, &upper

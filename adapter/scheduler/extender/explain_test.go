@@ -161,7 +161,8 @@ func TestExplainOfAnUnknownPodIs404(t *testing.T) {
 		r.ExplainHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, ExplainPath+path, nil))
 		assert.Equal(t, want, w.Code)
 		if path == "shop/web-1" {
-			assert.Contains(t, w.Body.String(), "The scheduler has not asked this replica about the pod shop/web-1 lately")
+			assert.Contains(t, w.Body.String(),
+				"The scheduler has not asked this replica about the pod shop/web-1 lately")
 		}
 	}
 	w := httptest.NewRecorder()

@@ -156,7 +156,8 @@ func (q *evaluation) waited() time.Duration {
 		return q.now.Sub(q.past.since)
 	}
 	for _, c := range q.pod.object.Status.Conditions {
-		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable ||
+		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse ||
+			c.Reason != corev1.PodReasonUnschedulable ||
 			!strings.Contains(c.Message, v1alpha1.FilteredForLoad) {
 			continue
 		}

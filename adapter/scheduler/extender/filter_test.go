@@ -75,7 +75,8 @@ func TestLimits(t *testing.T) {
 			func() *node { n := at(16); n.memory.Sampled = epoch.Add(-180 * time.Second); return n }, "memory", noGap},
 		"CPU that is stale": {withCPU,
 			func() *node { n := at(1); n.cpu.Sampled = epoch.Add(-181 * time.Second); return n }, "", gapStale},
-		"nothing allocatable": {rules, func() *node { n := at(16); n.allocatable = use{}; return n }, "", gapAllocatable},
+		"nothing allocatable": {rules, func() *node { n := at(16); n.allocatable = use{}; return n }, "",
+			gapAllocatable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := test.node()
@@ -169,7 +170,8 @@ func crowd(n int) (*clusterSnapshot, []string) {
 }
 
 func condition(reason, message string, since time.Time) corev1.PodCondition {
-	return corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
+	return corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason,
+		Message:            message,
 		LastTransitionTime: metav1.NewTime(since)}
 }
 
@@ -226,11 +228,13 @@ func TestPodThatFitsNoNode(t *testing.T) {
 				v1alpha1.FilteredForLoad, epoch.Add(-time.Hour))}
 		}, waitHistory{}, waits},
 		"no one says since when, but it is new": {func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{condition("Unschedulable", v1alpha1.FilteredForLoad, time.Time{})}
+			p.Status.Conditions = []corev1.PodCondition{condition("Unschedulable", v1alpha1.FilteredForLoad,
+				time.Time{})}
 		}, waitHistory{}, waits},
 		"no one says since when, and it is old": {func(p *corev1.Pod) {
 			p.CreationTimestamp = metav1.NewTime(epoch.Add(-maxWait))
-			p.Status.Conditions = []corev1.PodCondition{condition("Unschedulable", v1alpha1.FilteredForLoad, time.Time{})}
+			p.Status.Conditions = []corev1.PodCondition{condition("Unschedulable", v1alpha1.FilteredForLoad,
+				time.Time{})}
 		}, waitHistory{}, passed},
 		"it may evict others": {func(p *corev1.Pod) { p.Spec.Priority = new(int32(1)) }, waitHistory{}, passed},
 		"it may not": {func(p *corev1.Pod) {
@@ -251,7 +255,8 @@ func TestPodThatFitsNoNode(t *testing.T) {
 			refused, r, awaited := filtered(q, out)
 			assert.Equal(t, test.want, r)
 			if test.want == waits {
-				assert.Equal(t, map[string]string{"full-0": "memory", "full-1": "memory", "full-2": "memory", "doomed": "removing"},
+				assert.Equal(t, map[string]string{"full-0": "memory", "full-1": "memory", "full-2": "memory",
+					"doomed": "removing"},
 					refused)
 				assert.Equal(t, "workers", awaited)
 				assert.Equal(t, v1alpha1.FilteredForLoad, messageOf(r, overMemory))
@@ -329,7 +334,8 @@ func TestFullSampleSendsPodsElsewhere(t *testing.T) {
 		"the other repels it": {minSample, waitHistory{},
 			func(n *node, _ *corev1.Pod) { n.terms = tainted("NoSchedule") }, waits},
 		"it tolerates the other": {minSample, waitHistory{}, func(n *node, p *corev1.Pod) {
-			n.terms, p.Spec.Tolerations = tainted("NoExecute"), []corev1.Toleration{{Key: "control-plane", Operator: "Exists"}}
+			n.terms, p.Spec.Tolerations = tainted("NoExecute"), []corev1.Toleration{{Key: "control-plane",
+				Operator: "Exists"}}
 		}, elsewhere},
 		"it does not select the other": {minSample, waitHistory{}, func(n *node, p *corev1.Pod) {
 			n.terms, p.Spec.NodeSelector = &terms{labels: map[string]string{"arch": "arm64"}}, map[string]string{"arch": "amd64"}

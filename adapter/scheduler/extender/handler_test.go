@@ -91,10 +91,12 @@ func TestLargeRequestsUseLittleMemory(t *testing.T) {
 		"containers": {`{"NodeNames":["a"],"Pod":{"spec":{"containers":[{}`, `,{}`, `]}}}`, "more than 50000 values"},
 		"labels": {`{"NodeNames":["a"],"Pod":{"metadata":{"labels":{"":""`, `,"":""`,
 			`}}}}`, "more than 50000 values"},
-		"a name":            {`{"Pod":{},"NodeNames":["`, `n`, `"]}`, "the name of a node has 83"},
-		"the name of a pod": {`{"NodeNames":["a"],"Pod":{"metadata":{"name":"`, `n`, `"}}}`, "the name of the Pod has 83"},
+		"a name": {`{"Pod":{},"NodeNames":["`, `n`, `"]}`, "the name of a node has 83"},
+		"the name of a pod": {`{"NodeNames":["a"],"Pod":{"metadata":{"name":"`, `n`, `"}}}`,
+			"the name of the Pod has 83"},
 	} {
-		body := test.head + strings.Repeat(test.part, (maxBody-len(test.head)-len(test.tail))/len(test.part)) + test.tail
+		body := test.head + strings.Repeat(test.part,
+			(maxBody-len(test.head)-len(test.tail))/len(test.part)) + test.tail
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		w := r.ask(verbFilter, strings.NewReader(body))

@@ -46,7 +46,8 @@ type Rules struct {
 // DefaultRules returns the defaults.
 func DefaultRules() Rules {
 	return Rules{
-		MemoryLimit: 0.95, Target: 0.65, WarmUp: 180 * time.Second, StaleAfter: 180 * time.Second, MaxWait: 3 * time.Minute,
+		MemoryLimit: 0.95, Target: 0.65, WarmUp: 180 * time.Second, StaleAfter: 180 * time.Second,
+		MaxWait:       3 * time.Minute,
 		AssumeTimeout: 30 * time.Second,
 	}
 }

@@ -29,7 +29,8 @@ func podRequestOf(p *corev1.Pod, w Workloads) podRequest {
 	s := podRequest{
 		object: p, key: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, uid: p.UID,
 		created: p.CreationTimestamp.Time,
-		exempt:  isExempt(p), nominated: p.Status.NominatedNodeName, requests: requestsOf(p), estimate: estimateOf(p, w),
+		exempt:  isExempt(p), nominated: p.Status.NominatedNodeName, requests: requestsOf(p),
+		estimate: estimateOf(p, w),
 	}
 	s.scheduled = s.requests
 	if s.scheduled.cpu <= 0 {

@@ -57,7 +57,8 @@ func TestPodRecord(t *testing.T) {
 
 	p.Spec.NodeName = "n"
 	p.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
-	p.Status.Conditions = []corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, noon.Add(-time.Minute))}
+	p.Status.Conditions = []corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue,
+		noon.Add(-time.Minute))}
 	want := record{node: unique.Make("n"), requests: use{1000, 100 * mib}, estimate: use{1700, 70 * mib},
 		bound: noon.Add(-time.Minute).UnixNano()}
 	r, ok = recordOf(p, nil, noon)
@@ -90,7 +91,8 @@ func TestStartedAt(t *testing.T) {
 		"one of two":          {[]corev1.ContainerStatus{ranSince(early), {State: waiting}}, time.Time{}},
 		"both":                {[]corev1.ContainerStatus{ranSince(late), ranSince(early)}, late},
 		"one has ended":       {[]corev1.ContainerStatus{ranSince(early), {State: ended}}, late},
-		"one waits to run again": {[]corev1.ContainerStatus{ranSince(early), {State: waiting, LastTerminationState: ended}},
+		"one waits to run again": {[]corev1.ContainerStatus{ranSince(early),
+			{State: waiting, LastTerminationState: ended}},
 			late},
 	} {
 		p := podOf()

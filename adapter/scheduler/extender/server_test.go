@@ -318,7 +318,8 @@ func TestFailedConnectionsAreLoggedOnceAMinute(t *testing.T) {
 		n, err := f.Write([]byte(step.line))
 		require.NoError(t, err)
 		assert.Equal(t, len(step.line), n)
-		assert.Equal(t, step.warn, strings.Count(log.String(), "A connection to the scheduler extender failed"), log.String())
+		assert.Equal(t, step.warn, strings.Count(log.String(), "A connection to the scheduler extender failed"),
+			log.String())
 		assert.InDelta(t, step.count, testutil.ToFloat64(f.count), 0)
 	}
 	assert.Equal(t, 2, strings.Count(log.String(), `"level"=4`))

@@ -47,7 +47,8 @@ func TestSnapshotJoinsSources(t *testing.T) {
 	assert.Equal(t, snapshot.Use{Sampled: recent, Now: 5, Predicted: 5, Upper: 5}, v.nodes["busy"].memory)
 	assert.Equal(t, snapshot.Use{}, v.nodes["unread"].cpu)
 	assert.Equal(t, snapshot.Use{}, v.nodes["again"].cpu, "that is of another node of the name")
-	assert.Equal(t, read(noon.Add(-30*time.Minute), 5, 2), v.nodes["stale"].cpu, "how old it may be is for others to say")
+	assert.Equal(t, read(noon.Add(-30*time.Minute), 5, 2), v.nodes["stale"].cpu,
+		"how old it may be is for others to say")
 	assert.Equal(t, [2]string{"", ""}, [2]string{v.nodes["quiet"].removing, v.nodes["quiet"].candidate})
 	assert.Equal(t, [2]string{"", "a"}, [2]string{v.nodes["next"].removing, v.nodes["next"].candidate})
 	assert.Equal(t, "a", v.nodes["going"].removing)

@@ -32,7 +32,8 @@ func termsOf(n *corev1.Node) terms {
 		}
 	}
 	if closed { // the taint comes a moment later
-		t.taints = append(t.taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+		t.taints = append(t.taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable,
+			Effect: corev1.TaintEffectNoSchedule})
 	}
 	return t
 }

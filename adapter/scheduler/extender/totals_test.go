@@ -278,7 +278,8 @@ func testTotals(t *testing.T, from, to uint64) {
 			T: t, random: rand.New(rand.NewPCG(seed, 1)), clock: noon,
 			live: map[string]*corev1.Pod{}, told: map[types.UID]bool{}, bound: map[types.UID]time.Time{},
 			started:    map[types.UID]time.Time{},
-			assumedNow: map[types.UID]*assumedPod{}, there: map[string]*corev1.Node{}, loads: map[string]snapshot.NodeLoad{},
+			assumedNow: map[types.UID]*assumedPod{}, there: map[string]*corev1.Node{},
+			loads: map[string]snapshot.NodeLoad{},
 		}
 		p.cluster = listed(t, func() time.Time { return p.clock })
 		faded := 0
@@ -292,8 +293,10 @@ func testTotals(t *testing.T, from, to uint64) {
 			require.NoError(t, err)
 			require.Len(t, nodes, len(p.there))
 			for _, n := range nodes {
-				require.Equal(t, p.requested(&n), n.requested.load(), "%s after %s, at %d of seed %d", n.name, what, i, seed)
-				require.Equal(t, p.workloadPods(&n), n.workloadPods.Load(), "%s after %s, at %d of seed %d", n.name, what, i, seed)
+				require.Equal(t, p.requested(&n), n.requested.load(), "%s after %s, at %d of seed %d", n.name, what, i,
+					seed)
+				require.Equal(t, p.workloadPods(&n), n.workloadPods.Load(), "%s after %s, at %d of seed %d", n.name,
+					what, i, seed)
 				if !settled {
 					continue
 				}

@@ -27,7 +27,8 @@ func BenchmarkRound(b *testing.B) {
 			for i := range values {
 				values[i] = 2 + r.Float64()
 			}
-			out = append(out, Reading{Node: name, Resource: CPU, Window: 15 * time.Second, Samples: every(now, values...)},
+			out = append(out, Reading{Node: name, Resource: CPU, Window: 15 * time.Second,
+				Samples: every(now, values...)},
 				Reading{Node: name, Resource: Memory, Samples: every(now, values...)})
 		}
 		return out

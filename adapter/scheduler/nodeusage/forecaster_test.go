@@ -194,7 +194,8 @@ func TestRemovedNodes(t *testing.T) {
 		var present atomic.Pointer[[]nodequery.Node]
 		set := func(nodes []nodequery.Node) { present.Store(&nodes) }
 		set(nodesOf("a", "b"))
-		f := running(t, Options{Source: &MetricsAPI{Client: api}, Nodes: func() []nodequery.Node { return *present.Load() }})
+		f := running(t, Options{Source: &MetricsAPI{Client: api},
+			Nodes: func() []nodequery.Node { return *present.Load() }})
 		known := func() (out []string) {
 			synctest.Wait()
 			for _, name := range []string{"a", "b", "c"} {
@@ -304,7 +305,8 @@ func TestTelemetry(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		api := &fakeAPI{}
 		api.set(func(now time.Time) ([]v1beta1.NodeMetrics, error) {
-			return []v1beta1.NodeMetrics{metricsOf("a", scraped(now), "1", "1"), metricsOf("b", scraped(now), "1", "-1")}, nil
+			return []v1beta1.NodeMetrics{metricsOf("a", scraped(now), "1", "1"),
+				metricsOf("b", scraped(now), "1", "-1")}, nil
 		})
 		f := running(t, Options{Source: &MetricsAPI{Client: api}, Registry: registry})
 		time.Sleep(2 * time.Minute)

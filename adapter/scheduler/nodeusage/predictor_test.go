@@ -29,7 +29,8 @@ func TestJumpIsNoTrend(t *testing.T) {
 				p := predictorWith(t, chosen)
 				var samples []pipeline.Sample
 				for i := range test.known + 60 {
-					v := before + (after-before)*between(float64(i), float64(test.known-1), float64(test.known-1+test.rising))
+					v := before + (after-before)*between(float64(i), float64(test.known-1),
+						float64(test.known-1+test.rising))
 					samples = append(samples, sample(int64(i)*15, v+test.noise*r.NormFloat64()))
 					u, ok := p.predict(samples[max(0, len(samples)-61):], 0, samples[i].T+8000)
 					if !ok || i < test.known {

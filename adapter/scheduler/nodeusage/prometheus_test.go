@@ -167,7 +167,8 @@ func TestInvalidServerAnswers(t *testing.T) {
 		"no label": {series(nodequerytest.Series{Labels: map[string]string{}, At: of("", constant(1)).At}),
 			`the label node names no Node, but ""`, nil},
 		"half": {series(of("b", constant(1))), "", []string{"b"}},
-		"one is NaN": {series(of("a", func(time.Time) float64 { var z float64; return z / z }), of("b", constant(1))), "",
+		"one is NaN": {series(of("a", func(time.Time) float64 { var z float64; return z / z }), of("b", constant(1))),
+			"",
 			[]string{"b"}},
 		"a node twice": {series(of("a", constant(1)), of("b", constant(1)), twice),
 			`of the nodes "b" it has several series, such as {node="b"} and {job="x", node="b"} at once: must be one series`,
@@ -228,7 +229,8 @@ func TestOverTheWire(t *testing.T) {
 	defer server.Close()
 	api, err := promapi.NewClients(promapi.Options{MaxSeries: nodequery.MaxSeries, MaxBytes: 1 << 20}).API(server.URL)
 	require.NoError(t, err)
-	source := NewPrometheus(PrometheusOptions{API: api, Address: server.URL, CPUQuery: cpuQuery, MemoryQuery: memoryQuery})
+	source := NewPrometheus(PrometheusOptions{API: api, Address: server.URL, CPUQuery: cpuQuery,
+		MemoryQuery: memoryQuery})
 	readings, err := source.Read(t.Context(), time.UnixMilli(epoch))
 	require.NoError(t, err)
 	require.Len(t, readings, 4)

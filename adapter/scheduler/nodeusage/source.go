@@ -56,7 +56,8 @@ func (m *MetricsAPI) Read(ctx context.Context, _ time.Time) ([]Reading, error) {
 	defer cancel()
 	list, err := m.Client.NodeMetricses().List(limited, metav1.ListOptions{})
 	if err != nil {
-		asked := metricsapi.List{What: "the NodeMetrics", Grant: "the resource nodes of metrics.k8s.io", Timeout: readTimeout}
+		asked := metricsapi.List{What: "the NodeMetrics", Grant: "the resource nodes of metrics.k8s.io",
+			Timeout: readTimeout}
 		return nil, asked.Explain(err, limited.Err() != nil)
 	}
 	out := make([]Reading, 0, 2*len(list.Items))

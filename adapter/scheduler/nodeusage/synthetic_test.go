@@ -57,17 +57,19 @@ func between(t, from, to float64) float64 { return min(1, max(0, (t-from)/(to-fr
 
 // loads are the kinds that are compared, by name.
 var loads = map[string]load{
-	"flat, noise of 5%":             noisy(5, 0.05, func(float64) float64 { return 4 }),
-	"flat, noise of 12%":            noisy(10, 0.12, func(float64) float64 { return 4 }),
-	"flat, slow noise of 10%":       noisy(60, 0.10, func(float64) float64 { return 4 }),
-	"1 to 6 cores within 10 min":    noisy(5, 0.04, func(t float64) float64 { return 1 + 5*between(t, 600, 1200) }),
-	"6 to 1 cores within 10 min":    noisy(5, 0.04, func(t float64) float64 { return 6 - 5*between(t, 600, 1200) }),
-	"1.5 to 4 cores at once":        noisy(10, 0.05, func(t float64) float64 { return 1.5 + 2.5*between(t, 1200, 1201) }),
-	"4 to 1.5 cores at once":        noisy(10, 0.05, func(t float64) float64 { return 4 - 2.5*between(t, 1200, 1201) }),
-	"2 to 6 cores and back, 30 min": noisy(10, 0.05, func(t float64) float64 { return 4 + 2*math.Sin(t/1800*2*math.Pi) }),
-	"pods of 0.3, for 10 min":       pods(1.0/40, 600, 0.3),
-	"pods of 0.5, for 20 min":       pods(1.0/60, 1200, 0.5),
-	"a leak, with restarts":         noisy(30, 0.01, func(t float64) float64 { return 2 + math.Mod(t+4000, 1500)/375 }),
+	"flat, noise of 5%":          noisy(5, 0.05, func(float64) float64 { return 4 }),
+	"flat, noise of 12%":         noisy(10, 0.12, func(float64) float64 { return 4 }),
+	"flat, slow noise of 10%":    noisy(60, 0.10, func(float64) float64 { return 4 }),
+	"1 to 6 cores within 10 min": noisy(5, 0.04, func(t float64) float64 { return 1 + 5*between(t, 600, 1200) }),
+	"6 to 1 cores within 10 min": noisy(5, 0.04, func(t float64) float64 { return 6 - 5*between(t, 600, 1200) }),
+	"1.5 to 4 cores at once": noisy(10, 0.05,
+		func(t float64) float64 { return 1.5 + 2.5*between(t, 1200, 1201) }),
+	"4 to 1.5 cores at once": noisy(10, 0.05, func(t float64) float64 { return 4 - 2.5*between(t, 1200, 1201) }),
+	"2 to 6 cores and back, 30 min": noisy(10, 0.05,
+		func(t float64) float64 { return 4 + 2*math.Sin(t/1800*2*math.Pi) }),
+	"pods of 0.3, for 10 min": pods(1.0/40, 600, 0.3),
+	"pods of 0.5, for 20 min": pods(1.0/60, 1200, 0.5),
+	"a leak, with restarts":   noisy(30, 0.01, func(t float64) float64 { return 2 + math.Mod(t+4000, 1500)/375 }),
 }
 
 // epoch is when synthetic loads begin (ms).
@@ -98,7 +100,8 @@ func moments(u []float64, window, enough, most int) (out []moment) {
 		}
 		if len(samples) >= enough {
 			out = append(out, moment{
-				samples: samples, now: epoch + int64(at+late)*1000, newest: mean(at, window), actual: mean(at+late+horizon+7, 15),
+				samples: samples, now: epoch + int64(at+late)*1000, newest: mean(at, window),
+				actual: mean(at+late+horizon+7, 15),
 			})
 		}
 	}

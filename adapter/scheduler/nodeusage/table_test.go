@@ -53,7 +53,8 @@ func TestAcceptedSamples(t *testing.T) {
 			map[rejection]int{badValue: 2}},
 		"negative": {Memory, []pipeline.Sample{sample(970, -1), sample(985, 0)}, []pipeline.Sample{sample(985, 0)},
 			map[rejection]int{badValue: 1}},
-		"too many cores": {CPU, []pipeline.Sample{sample(970, 1e7), sample(985, 1e6)}, []pipeline.Sample{sample(985, 1e6)},
+		"too many cores": {CPU, []pipeline.Sample{sample(970, 1e7), sample(985, 1e6)},
+			[]pipeline.Sample{sample(985, 1e6)},
 			map[rejection]int{badValue: 1}},
 		"many bytes": {Memory, []pipeline.Sample{sample(970, 1e15), sample(985, 1e19)},
 			[]pipeline.Sample{sample(970, 1e15)}, map[rejection]int{badValue: 1}},
@@ -95,7 +96,8 @@ func TestGaps(t *testing.T) {
 	}{"short": {100, true}, "long": {200, false}} {
 		t.Run(name, func(t *testing.T) {
 			table, _ := newTestTable(t)
-			samples := append(every(epoch, climbing(20, 1, 0.1)...), every(epoch+test.gap*1000+60_000, same(5, 4)...)...)
+			samples := append(every(epoch, climbing(20, 1, 0.1)...),
+				every(epoch+test.gap*1000+60_000, same(5, 4)...)...)
 			now := at(samples[len(samples)-1].T)
 			table.update(now, []Reading{{Node: "a", Resource: CPU, Samples: samples}}, nil)
 			u := table.loads()["a"].CPU
@@ -166,8 +168,9 @@ func TestRandomReadings(t *testing.T) {
 			}
 			var readings []Reading
 			for range r.IntN(4) {
-				reading := Reading{Node: string(rune('a' + r.IntN(3))), Resource: []Resource{CPU, Memory, "disk"}[r.IntN(3)],
-					Window: time.Duration(r.IntN(90)-10) * time.Second}
+				reading := Reading{Node: string(rune('a' + r.IntN(3))),
+					Resource: []Resource{CPU, Memory, "disk"}[r.IntN(3)],
+					Window:   time.Duration(r.IntN(90)-10) * time.Second}
 				for range r.IntN(40) {
 					v := r.Float64() * math.Pow(10, float64(r.IntN(12)))
 					switch r.IntN(20) {
@@ -180,7 +183,8 @@ func TestRandomReadings(t *testing.T) {
 					case 3:
 						v = math.MaxFloat64
 					}
-					reading.Samples = append(reading.Samples, pipeline.Sample{T: now + 30_000 - r.Int64N(1_000_000), V: v})
+					reading.Samples = append(reading.Samples,
+						pipeline.Sample{T: now + 30_000 - r.Int64N(1_000_000), V: v})
 				}
 				readings = append(readings, reading)
 			}

@@ -34,9 +34,11 @@ func TestTraceSaysWhatWasRead(t *testing.T) {
 		"foresail.metric": serving.LoadTotal, "foresail.selector": q.Selector.String(), "foresail.result": "OK",
 		"foresail.value_milli": int64(3500), "foresail.sample_age_seconds": 1.5,
 	}, about(serving.Item{Milli: 3500, Timestamp: now.Add(-1500 * time.Millisecond)}, nil))
-	failed := &serving.Error{Class: serving.Unavailable, Reason: "SamplesStale", Message: "the newest sample is 40s old"}
+	failed := &serving.Error{Class: serving.Unavailable, Reason: "SamplesStale",
+		Message: "the newest sample is 40s old"}
 	assert.Equal(t, map[attribute.Key]any{
-		"foresail.metric": serving.LoadTotal, "foresail.selector": q.Selector.String(), "foresail.result": "SamplesStale",
+		"foresail.metric": serving.LoadTotal, "foresail.selector": q.Selector.String(),
+		"foresail.result":  "SamplesStale",
 		"foresail.message": failed.Message,
 	}, about(serving.Item{}, failed))
 	Trace(t.Context(), q, serving.Item{}, nil) // that no one traces

@@ -44,8 +44,9 @@ func newRecorder() *recorder { return &recorder{sourcetest.NewRecorder()} }
 
 // network is a transport whose hosts answer as a test says, and that notes when each was asked.
 type network struct {
-	began  time.Time
-	answer func(host string, n int) (body string, delay time.Duration, err error) // of the n-th request to a host, from 0
+	began time.Time
+	// of the n-th request to a host, from 0
+	answer func(host string, n int) (body string, delay time.Duration, err error)
 
 	mu    sync.Mutex
 	asked map[string][]time.Duration

@@ -71,9 +71,10 @@ func TestLongPageCostsLittle(t *testing.T) {
 		readers int
 		want    string // what follows the URL
 	}{
-		"within all limits":         {pageOf(2*mib, 220), 1, ""},
-		"for a hundred readers":     {pageOf(2*mib, 220), 100, ""},
-		"many series":               {pageOf(2*mib, 40), 1, `: metric "load" cannot be read: it has more than 10000 series`},
+		"within all limits":     {pageOf(2*mib, 220), 1, ""},
+		"for a hundred readers": {pageOf(2*mib, 220), 100, ""},
+		"many series": {pageOf(2*mib, 40), 1,
+			`: metric "load" cannot be read: it has more than 10000 series`},
 		"4 MiB":                     {pageOf(4*mib, 60), 1, ": its body is larger than 2097152 bytes"},
 		"16 MiB":                    {pageOf(16*mib, 60), 1, ": its body is larger than 2097152 bytes"},
 		"lines as long as they may": {pageOf(2*mib, maxLine), 1, ""},

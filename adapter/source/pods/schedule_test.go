@@ -63,7 +63,10 @@ func TestEachIsReadOncePerIntervalAtItsOwnPhase(t *testing.T) {
 // The readings carry the time at which the answer began.
 func TestSampleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newNetwork(func(string, int) (string, time.Duration, error) { return "load 0.5\n", 70 * time.Millisecond, nil })
+		w := newNetwork(func(string, int) (string, time.Duration,
+			error) {
+			return "load 0.5\n", 70 * time.Millisecond, nil
+		})
 		s := running(t, Options{}, w)
 		sink := newRecorder()
 		s.Set(key("pm"), gauge(time.Second), fleetOf(1), sink)
@@ -176,7 +179,10 @@ func TestSlowAndDeadPodsDelayNoOther(t *testing.T) {
 
 func TestRunningScrapeReplacesTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newNetwork(func(string, int) (string, time.Duration, error) { return "load 1\n", 2500 * time.Millisecond, nil })
+		w := newNetwork(func(string, int) (string, time.Duration,
+			error) {
+			return "load 1\n", 2500 * time.Millisecond, nil
+		})
 		registry := prometheus.NewRegistry()
 		s := running(t, Options{Timeout: 4 * time.Second, Registerer: registry}, w)
 		sink := newRecorder()
@@ -299,7 +305,8 @@ func TestTimeoutDefaultsToTheInterval(t *testing.T) {
 			s.Set(key("pm"), gauge(2*time.Second), fleetOf(1), sink)
 			sourcetest.Pass(5 * time.Second)
 			require.NotEmpty(t, sink.Failures("uid-pod-0"))
-			assert.Equal(t, "http://10.0.0.0:9090/metrics: no complete answer within "+test.want, sink.Failures("uid-pod-0")[0])
+			assert.Equal(t, "http://10.0.0.0:9090/metrics: no complete answer within "+test.want,
+				sink.Failures("uid-pod-0")[0])
 		})
 	}
 }
@@ -318,7 +325,8 @@ func TestFailingPodIsScrapedLessOften(t *testing.T) {
 		"long intervals": {8 * time.Second, Options{}, 99, []int{0, 8, 16}},
 		"one failure": {time.Second, Options{}, 1,
 			[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
-		"until it answers": {time.Second, Options{}, 4, []int{0, 1, 3, 7, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
+		"until it answers": {time.Second, Options{}, 4,
+			[]int{0, 1, 3, 7, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -471,7 +479,8 @@ func TestUnreachablePods(t *testing.T) {
 		s.Set(key("pm"), c, fleet, sink)
 		sourcetest.Pass(10 * time.Second)
 		assert.Equal(t, "pod shop/a has no IP", sink.Failures("uid-a")[0])
-		assert.Equal(t, `pod shop/b has no container port named "metrics": it has admin, http`, sink.Failures("uid-b")[0])
+		assert.Equal(t, `pod shop/b has no container port named "metrics": it has admin, http`,
+			sink.Failures("uid-b")[0])
 		assert.Equal(t, `pod shop/c has no container port named "metrics": it has none with a name`,
 			sink.Failures("uid-c")[0])
 		assert.Greater(t, len(sink.Failures("uid-a")), 3, "said again and again")

@@ -93,7 +93,8 @@ func TestScrape(t *testing.T) {
 		"what it asks for": {
 			options: Options{UserAgent: "foresail/1.2.3"}, result: resultSuccess, want: 0.5,
 			handler: func(w http.ResponseWriter, r *http.Request) {
-				if r.UserAgent() != "foresail/1.2.3" || !strings.HasPrefix(r.Header.Get("Accept"), "text/plain;version=0.0.4") ||
+				if r.UserAgent() != "foresail/1.2.3" ||
+					!strings.HasPrefix(r.Header.Get("Accept"), "text/plain;version=0.0.4") ||
 					r.Header.Get("Accept-Encoding") != "" {
 					http.Error(w, fmt.Sprint(r.Header), http.StatusBadRequest)
 					return
@@ -144,8 +145,9 @@ func TestScrape(t *testing.T) {
 			err: `: its Content-Encoding is "gzip": must be none`, result: resultContent,
 		},
 		"too large": {
-			handler: write("text/plain", "load 1\n"+strings.Repeat("# comment\n", 1000)), options: Options{MaxBodyBytes: 1000},
-			err: ": its body is larger than 1000 bytes", result: resultContent,
+			handler: write("text/plain", "load 1\n"+strings.Repeat("# comment\n", 1000)),
+			options: Options{MaxBodyBytes: 1000},
+			err:     ": its body is larger than 1000 bytes", result: resultContent,
 		},
 		"as large as may be": {handler: write("text/plain", "load 1\n"), options: Options{MaxBodyBytes: 7},
 			want: 1, result: resultSuccess},
@@ -187,7 +189,8 @@ func TestScrape(t *testing.T) {
 			}
 			before := time.Now().UnixMilli()
 			sink := scrapeOnce(t, test.options, "127.0.0.2", c)
-			assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrape_duration_seconds", string(test.result)))
+			assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrape_duration_seconds",
+				string(test.result)))
 			assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrape_duration_seconds", ""))
 			if test.err != "" {
 				assert.Equal(t, []string{"http://127.0.0.2:" + c.Port + c.Path + test.err}, sink.Failures("uid-a"))
@@ -220,12 +223,16 @@ func TestScrapeOverIPv6(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "[::1]:0")
 	if err != nil {
 		key := locate(instance("a", "::1"), &Config{Port: "9090", Path: "/metrics", Interval: time.Second}, true)
-		assert.Equal(t, "http://[::1]:9090/metrics", key.url, "without IPv6 on this machine its URL is all there is to see")
+		assert.Equal(t, "http://[::1]:9090/metrics", key.url,
+			"without IPv6 on this machine its URL is all there is to see")
 		return
 	}
 	require.NoError(t, l.Close())
 	c := gauge(time.Second)
-	c.Port = serve(t, "::1", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "load 3") }))
+	c.Port = serve(t, "::1", http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprintln(w, "load 3")
+	}))
 	assert.Equal(t, 3.0, scrapeOnce(t, Options{}, "::1", c).Samples("uid-a")[0].V)
 }
 

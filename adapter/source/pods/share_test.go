@@ -36,10 +36,12 @@ func TestNamespaceCannotTakeTheSlotsOfOthers(t *testing.T) {
 		hostile, namespaces int
 		answer              func(n int) time.Duration // to the n-th scrape
 	}{
-		"quick and slow in turn": {250, 1, func(n int) time.Duration { return time.Duration(n%2) * 2900 * time.Millisecond }},
-		"never":                  {250, 1, func(int) time.Duration { return time.Hour }},
-		"just not slow":          {2500, 1, func(int) time.Duration { return slowAfter - time.Millisecond }},
-		"several namespaces":     {250, 5, func(n int) time.Duration { return time.Duration(n%2) * 2900 * time.Millisecond }},
+		"quick and slow in turn": {250, 1,
+			func(n int) time.Duration { return time.Duration(n%2) * 2900 * time.Millisecond }},
+		"never":         {250, 1, func(int) time.Duration { return time.Hour }},
+		"just not slow": {2500, 1, func(int) time.Duration { return slowAfter - time.Millisecond }},
+		"several namespaces": {250, 5,
+			func(n int) time.Duration { return time.Duration(n%2) * 2900 * time.Millisecond }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -57,7 +59,8 @@ func TestNamespaceCannotTakeTheSlotsOfOthers(t *testing.T) {
 					for address := range addresses {
 						hostile[address] = true
 					}
-					s.Set(types.NamespacedName{Namespace: namespace, Name: "pm"}, gauge(time.Second), fleet, newRecorder())
+					s.Set(types.NamespacedName{Namespace: namespace, Name: "pm"}, gauge(time.Second), fleet,
+						newRecorder())
 				}
 				sourcetest.Pass(span / 2)
 				fleet, _ := tenant("victim", 0, victims)
@@ -150,7 +153,8 @@ func TestScrapesOfANamespaceAreBounded(t *testing.T) {
 		scrapes.Store(0)
 		ofVictim.Store(0)
 		sourcetest.Pass(span)
-		assert.LessOrEqual(t, scrapes.Load(), int64(1.1*maxScrapeRate*span.Seconds()), "of %d a second", 10*metrics*pods)
+		assert.LessOrEqual(t, scrapes.Load(), int64(1.1*maxScrapeRate*span.Seconds()), "of %d a second",
+			10*metrics*pods)
 		assert.InDelta(t, 10*span.Seconds(), ofVictim.Load(), 10)
 		for _, sink := range sinks {
 			assert.Contains(t, sink.LastSourceError(),

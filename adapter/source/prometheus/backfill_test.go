@@ -55,7 +55,8 @@ func TestPodsDeletedBeforeStartCauseNoRise(t *testing.T) {
 			return []fakeSeries{pod("x").with(time.Second, 4*time.Second, ones(5)...).label("namespace", "bank")}
 		}, 11},
 		"of the same name as a pod that started since": {func() []fakeSeries {
-			return []fakeSeries{pod("young").label("instance", "1"), pod("young").with(time.Second, 5*time.Second, ones(5)...)}
+			return []fakeSeries{pod("young").label("instance", "1"),
+				pod("young").with(time.Second, 5*time.Second, ones(5)...)}
 		}, 5},
 		"of the fleet, and silent since": {func() []fakeSeries {
 			return []fakeSeries{pod("c").with(time.Second, 4*time.Second, ones(5)...)}
@@ -195,7 +196,8 @@ func TestServerClockAhead(t *testing.T) {
 					a := pod("a")
 					for i := range 3 {
 						at := now.Add(time.Duration(i-2) * time.Second)
-						a.samples = append(a.samples, pipeline.Sample{T: at.UnixMilli(), V: float64(at.Sub(began) / time.Second)})
+						a.samples = append(a.samples,
+							pipeline.Sample{T: at.UnixMilli(), V: float64(at.Sub(began) / time.Second)})
 					}
 					return http.StatusOK, strings.NewReader(matrix(a)), nil
 				})

@@ -116,7 +116,8 @@ func matrix(all ...fakeSeries) string {
 		for _, x := range s.samples {
 			values = append(values, fmt.Sprintf(`[%d.%03d,"%s"]`, x.T/1000, x.T%1000, number(x.V)))
 		}
-		out = append(out, fmt.Sprintf(`{"metric":{%s},"values":[%s]}`, strings.Join(labels, ","), strings.Join(values, ",")))
+		out = append(out, fmt.Sprintf(`{"metric":{%s},"values":[%s]}`, strings.Join(labels, ","),
+			strings.Join(values, ",")))
 	}
 	return `{"status":"success","data":{"resultType":"matrix","result":[` + strings.Join(out, ",") + `]}}`
 }

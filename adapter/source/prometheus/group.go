@@ -183,8 +183,9 @@ func (g *group) ask(ctx context.Context) error {
 func (g *group) enter(ctx context.Context, slot *share.Lease) error {
 	patience := max(g.key.interval, g.source.options.MaxBackoff)
 	report := time.AfterFunc(patience, func() {
-		err := promapi.Fail(promapi.Timeout, "%s: no query slot of %d within %v: other queries of the namespace take them; "+
-			"queries must be fewer, faster, or have longer intervals", g.key.address, g.server.slots.Total(), patience)
+		err := promapi.Fail(promapi.Timeout,
+			"%s: no query slot of %d within %v: other queries of the namespace take them; "+
+				"queries must be fewer, faster, or have longer intervals", g.key.address, g.server.slots.Total(), patience)
 		for _, u := range g.list() {
 			u.fail(err)
 		}

@@ -43,7 +43,8 @@ func TestFirstQueryCoversTheWindow(t *testing.T) {
 		sourcetest.Pass(10 * time.Second)
 		spans := server.spans()
 		require.GreaterOrEqual(t, len(spans), 10)
-		assert.Equal(t, []int{12, 3, 3, 3}, spans[:4], "the window and two intervals; then since the last, and two intervals")
+		assert.Equal(t, []int{12, 3, 3, 3}, spans[:4],
+			"the window and two intervals; then since the last, and two intervals")
 		asked := server.queries()
 		for i := 2; i < len(asked); i++ {
 			assert.Equal(t, time.Second, asked[i].at-asked[i-1].at)
@@ -127,7 +128,8 @@ func TestSamplesBecomeSparse(t *testing.T) {
 		c.Window = time.Minute
 		require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
 		sourcetest.Pass(90 * time.Second)
-		assert.Len(t, slices.DeleteFunc(sink.of("a"), func(x pipeline.Sample) bool { return x.T <= began.UnixMilli() }), 4)
+		assert.Len(t, slices.DeleteFunc(sink.of("a"), func(x pipeline.Sample) bool { return x.T <= began.UnixMilli() }),
+			4)
 		for _, trouble := range sink.SourceErrors() {
 			require.Empty(t, trouble)
 		}
@@ -161,7 +163,8 @@ func TestServerOutage(t *testing.T) {
 		failures := sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds", "connection")
 		assert.Greater(t, failures, 4.0)
 		assert.Less(t, failures, 10.0, "it is asked ever less often")
-		assert.Greater(t, sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds", "success"), 40.0)
+		assert.Greater(t, sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds", "success"),
+			40.0)
 	})
 }
 
@@ -218,7 +221,8 @@ func trues(x map[string]bool) int {
 
 func TestManyShareAQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := answering(growing(time.Now(), func(_ string, second int) float64 { return float64(second) }, "a", "b", "c"))
+		server := answering(growing(time.Now(), func(_ string, second int) float64 { return float64(second) }, "a", "b",
+			"c"))
 		registry := prometheus.NewRegistry()
 		s := running(t, Options{Registerer: registry}, server)
 		one, two, three := newRecorder(), newRecorder(), newRecorder()
@@ -407,7 +411,8 @@ func TestRunCancelsRunningQueries(t *testing.T) {
 		cancel()
 		require.NoError(t, <-done)
 		assert.Zero(t, sink.Calls())
-		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds", "cancelled"))
+		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds",
+			"cancelled"))
 		require.NoError(t, s.Set(key("late"), gauge(), fleetOf("a"), sink))
 		sourcetest.Pass(time.Minute)
 		assert.Zero(t, sink.Calls())

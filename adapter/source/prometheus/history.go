@@ -25,8 +25,9 @@ import (
 const (
 	// historyDelay is the age of the end of a history: newer samples are in the window of the forecast.
 	historyDelay = 5 * time.Minute
-	// piecePoints is about the number of points that one query of a history requests, of minPiece to longestPiece minutes.
-	// All queries of a history request at most maxPoints: that of a larger fleet is shorter.
+	// piecePoints is about the number of points that one query of a history requests, of minPiece
+	// to longestPiece minutes. All queries of a history request at most maxPoints: that of a larger
+	// fleet is shorter.
 	piecePoints, minPiece, longestPiece = 10_000, 30, 24 * 60
 	maxPoints                           = 4_000_000
 	// historyPause is how long a server is left alone after a query, if that did not take longer.
@@ -133,14 +134,17 @@ func meanQuery(selector string, over time.Duration, as source.Type, kind pipelin
 	return query
 }
 
-// loadOf returns the load of a pod by what meanQuery returns, and whether it read the maximum of its metric. The load
-// is NaN if it is unknown.
+// loadOf returns the load of a pod by what meanQuery returns, and whether it read the maximum of
+// its metric. The load is NaN if it is unknown.
 func loadOf(p *pipeline.Params, as source.Type) func(float64) (float64, bool) {
 	of, possible := p.Model.Load, gate.LimitsOf(p, as == source.Counter).Check
 	top, limited := p.Saturation.Max*(1-p.Saturation.Zone), p.Saturation.Enabled
 	if p.Model.Kind == pipeline.Quadratic {
 		unit := p.Model.Load(p.Threshold)
-		of, possible = func(v float64) float64 { return v }, func(v float64) (float64, error) { return gate.Number(v, unit) }
+		of, possible = func(v float64) float64 { return v }, func(v float64) (float64,
+			error) {
+			return gate.Number(v, unit)
+		}
 		top = p.Model.Load(top)
 	}
 	return func(v float64) (float64, bool) {

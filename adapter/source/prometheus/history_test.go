@@ -254,7 +254,8 @@ func TestHistoryIsOfTheTargetAlone(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				config := deployment()
 				c.change(&config)
-				h, err := historyOf(t, keeping(of(podA, always(0.5)), of(podB, always(0.5))), config, adaptiveParams(), c.pods...)
+				h, err := historyOf(t, keeping(of(podA, always(0.5)), of(podB, always(0.5))), config, adaptiveParams(),
+					c.pods...)
 				require.ErrorIs(t, err, source.ErrAmbiguous)
 				require.ErrorContains(t, err, c.want)
 				require.Zero(t, h.Known())
@@ -278,7 +279,8 @@ func TestHistoryOfPodsThatCameAndWent(t *testing.T) {
 			}
 		}
 		h, err := historyOf(t, keeping(
-			of(podA, without(0.5, [2]int{100, 102}, [2]int{200, 230}, [2]int{400, 430})), // silent; away; nothing was read
+			// silent; away; nothing was read
+			of(podA, without(0.5, [2]int{100, 102}, [2]int{200, 230}, [2]int{400, 430})),
 			of(podB, without(0.25, [2]int{400, 430}, [2]int{4000, 12_000})),
 		), deployment(), adaptiveParams(), podA, podB)
 		require.NoError(t, err)
@@ -352,7 +354,10 @@ func TestHistoryOfTheWholeTarget(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := deployment()
 		c.Whole, c.Type, c.Target = true, source.Counter, schema.GroupKind{Group: "example.com", Kind: "Game"}
-		gateway := func(name string) map[string]string { return map[string]string{"namespace": "shop", "gateway": name} }
+		gateway := func(name string) map[string]string {
+			return map[string]string{"namespace": "shop",
+				"gateway": name}
+		}
 		server := keeping(stored{gateway("a"), always(100)}, stored{gateway("b"), always(20)})
 		p := adaptiveParams()
 		p.Whole = true
@@ -534,7 +539,8 @@ func TestWarningsInHistories(t *testing.T) {
 			status, body, err := answer(n, q)
 			if q.form.Has("start") && ranges.Add(1) == 2 {
 				text, _ := io.ReadAll(body)
-				body = strings.NewReader(strings.Replace(string(text), `{"status"`, `{"warnings":["a store is down"],"status"`, 1))
+				body = strings.NewReader(strings.Replace(string(text), `{"status"`,
+					`{"warnings":["a store is down"],"status"`, 1))
 			}
 			return status, body, err
 		}
@@ -606,7 +612,8 @@ func TestRareSamplesOfHistories(t *testing.T) {
 				answer := server.answer
 				server.answer = func(n int, q asked) (int, io.Reader, error) {
 					if !q.form.Has("start") {
-						return http.StatusOK, strings.NewReader(matrix(pod(named(podA)).with(c.spacing, 0, 1, 1, 1))), nil
+						return http.StatusOK, strings.NewReader(matrix(pod(named(podA)).with(c.spacing, 0, 1, 1,
+							1))), nil
 					}
 					return answer(n, q)
 				}

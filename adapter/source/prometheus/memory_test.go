@@ -53,7 +53,8 @@ func TestMemoryOfAnAnswerIsBounded(t *testing.T) {
 		}, ""},
 		{"honest", func() string {
 			value := func(i int) string { return fmt.Sprintf(`[%d.781,"0.%07d"],`, 1435781451+i, i%1e7) }
-			return repeated(head+`{"metric":{"__name__":"load","namespace":"shop","pod":"a"},"values":[`, value, `]}`+end)
+			return repeated(head+`{"metric":{"__name__":"load","namespace":"shop","pod":"a"},"values":[`, value,
+				`]}`+end)
 		}, ""},
 		{"values", func() string { return repeated(head+`{"metric":{},"values":[`, always(`[1,"1"],`), `]}`+end) }, ""},
 		{"histograms", func() string {
@@ -61,7 +62,8 @@ func TestMemoryOfAnAnswerIsBounded(t *testing.T) {
 				always(`[0,"0","1","1"],`), `]}]]}`+end)
 		}, ""},
 		{"warnings", func() string {
-			return repeated(`{"status":"success","warnings":[`, always(`"",`), `],"data":{"resultType":"matrix","result":[]}}`)
+			return repeated(`{"status":"success","warnings":[`, always(`"",`),
+				`],"data":{"resultType":"matrix","result":[]}}`)
 		}, ""},
 		{"series", func() string { return repeated(head, always(`{"values":[[1,"1"]]},`), end) },
 			"the answer has more than 160016 objects"},
@@ -95,7 +97,8 @@ func TestMemoryOfAnAnswerIsBounded(t *testing.T) {
 			}) - before
 			left := sourcetest.HeapInUse() - before
 			runtime.KeepAlive(body)
-			t.Logf("heap: %d MiB before, %+d KiB after, %+d MiB at most in between, of %d MiB in the budget", before>>20,
+			t.Logf("heap: %d MiB before, %+d KiB after, %+d MiB at most in between, of %d MiB in the budget",
+				before>>20,
 				left/1024, peak>>20, budgeted>>20)
 			assert.Less(t, left, int64(256<<10), "nothing is left behind")
 			assert.Zero(t, s.connector.InUse())

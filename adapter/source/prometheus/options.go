@@ -96,6 +96,7 @@ func configOf(spec *v1alpha1.PredictedMetricSpec, pods startups) Config {
 	return Config{
 		Target: schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind(), TargetName: target.Name,
 		Address: s.Address, Query: s.Query, PodLabel: s.PodLabel, Whole: s.Scope == v1alpha1.ScopeTarget,
-		Type: source.Type(s.Type), Interval: s.Interval.Duration, Window: max(p.WindowFor(startupTime), s.Interval.Duration),
+		Type: source.Type(s.Type), Interval: s.Interval.Duration,
+		Window: max(p.WindowFor(startupTime), s.Interval.Duration),
 	}
 }

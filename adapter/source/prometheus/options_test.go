@@ -21,8 +21,9 @@ func (m measured) StartupTime(_ pipeline.Method, initial time.Duration) time.Dur
 
 func TestConfigOfSpec(t *testing.T) {
 	spec := v1alpha1.PredictedMetricSpec{
-		Holt:   &v1alpha1.Holt{}, // its window does not grow
-		Source: v1alpha1.Source{Prometheus: &v1alpha1.PrometheusSource{Address: "http://prometheus:9090", Query: "elu"}},
+		Holt: &v1alpha1.Holt{}, // its window does not grow
+		Source: v1alpha1.Source{Prometheus: &v1alpha1.PrometheusSource{Address: "http://prometheus:9090",
+			Query: "elu"}},
 	}
 	spec.Default()
 	want := Config{

@@ -39,13 +39,15 @@ func TestReportsUnusableAnswers(t *testing.T) {
 		},
 		"no label for the pod": {
 			answer: func() []fakeSeries {
-				return []fakeSeries{pod("", 1).label("pod", "").label("kubernetes_pod", "a"), pod("", 2).label("pod", "")}
+				return []fakeSeries{pod("", 1).label("pod", "").label("kubernetes_pod", "a"),
+					pod("", 2).label("pod", "")}
 			},
 			trouble: `query "load{namespace=\"shop\"}" returns series without the label "pod", so their pods are unknown; they have "kubernetes_pod", "namespace"`,
 		},
 		"no labels at all": {
 			answer: func() []fakeSeries {
-				return []fakeSeries{{samples: pod("", 1).samples}, pod("", 1).label("pod", "").label("namespace", "bank")}
+				return []fakeSeries{{samples: pod("", 1).samples},
+					pod("", 1).label("pod", "").label("namespace", "bank")}
 			},
 			trouble: rejected,
 		},
@@ -117,7 +119,8 @@ func TestReportsUnusableAnswers(t *testing.T) {
 		},
 		"only duplicates": {
 			answer: func() []fakeSeries {
-				return []fakeSeries{pod("a", 1, 2), pod("a", 3, 4).label("c", "x"), pod("b", 3, 4), pod("b", 3, 4).label("c", "x")}
+				return []fakeSeries{pod("a", 1, 2), pod("a", 3, 4).label("c", "x"), pod("b", 3, 4),
+					pod("b", 3, 4).label("c", "x")}
 			},
 			trouble: `query "load{namespace=\"shop\"}" returns no finite number for any pod`,
 			failures: map[string]string{
@@ -283,14 +286,17 @@ func TestFailedQueries(t *testing.T) {
 			"the answer is incomplete or not from Prometheus", "content"},
 		"it goes in circles": {308, "/api/v1/query", "it redirects more than 3 times", "connection"},
 		"it sends away": {307, "http://other:9090/api/v1/query",
-			`it redirects to "http://other:9090", which is not followed: must stay at the server's own address`, "status"},
+			`it redirects to "http://other:9090", which is not followed: must stay at the server's own address`,
+			"status"},
 		"it sends to another port": {307, "http://prometheus:9091/api/v1/query",
-			`it redirects to "http://prometheus:9091", which is not followed: must stay at the server's own address`, "status"},
+			`it redirects to "http://prometheus:9091", which is not followed: must stay at the server's own address`,
+			"status"},
 		"it sends to a subdomain": {307, "http://evil.prometheus:9090/",
 			`it redirects to "http://evil.prometheus:9090", which is not followed: must stay at the server's own address`,
 			"status"},
 		"it sends to a secure server": {307, "https://prometheus:9090/",
-			`it redirects to "https://prometheus:9090", which is not followed: must stay at the server's own address`, "status"},
+			`it redirects to "https://prometheus:9090", which is not followed: must stay at the server's own address`,
+			"status"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -303,8 +309,10 @@ func TestFailedQueries(t *testing.T) {
 				sourcetest.Pass(1500 * time.Millisecond)
 				assert.Equal(t, address+": "+test.want, sink.LastSourceError())
 				assert.Empty(t, sink.All())
-				assert.NotZero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds", test.result))
-				assert.Zero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds", "success"))
+				assert.NotZero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds",
+					test.result))
+				assert.Zero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds",
+					"success"))
 				for _, q := range server.queries() {
 					assert.Equal(t, "prometheus:9090", q.host)
 				}

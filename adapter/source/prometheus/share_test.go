@@ -55,7 +55,8 @@ func TestSlowServersDoNotStarveOthers(t *testing.T) {
 		const budget, size = 8 << 20, 640 << 10
 		large := strings.Repeat(" ", 400<<10)
 		honest := newServer(func(_ int, _ asked) (int, io.Reader, error) {
-			return http.StatusOK, io.MultiReader(strings.NewReader(large), strings.NewReader(matrix(pod("a", 1, 2)))), nil
+			return http.StatusOK, io.MultiReader(strings.NewReader(large),
+				strings.NewReader(matrix(pod("a", 1, 2)))), nil
 		})
 		s := running(t, Options{MaxMemory: budget},
 			byHost{map[string]http.RoundTripper{"prometheus:9090": honest}, crawling(size)})

@@ -36,12 +36,14 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 	factory := promauto.With(r)
 	t := &telemetry{
 		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "foresail_prometheus_query_duration_seconds", Help: "Duration of queries to Prometheus servers, by result.",
+			Name:    "foresail_prometheus_query_duration_seconds",
+			Help:    "Duration of queries to Prometheus servers, by result.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"result"}),
 	}
 	for _, r := range []result{
-		resultSuccess, resultEmpty, resultPartial, resultConnection, resultTimeout, resultQuery, resultStatus, resultContent,
+		resultSuccess, resultEmpty, resultPartial, resultConnection, resultTimeout, resultQuery, resultStatus,
+		resultContent,
 		resultLimit, resultCancelled,
 	} {
 		t.duration.WithLabelValues(string(r))

@@ -51,11 +51,15 @@ func spaces() []fakeSeries {
 func TestSeriesOfOthersAreNotRead(t *testing.T) {
 	servers := map[string]func(t *testing.T) *fakeServer{
 		"a server that applies matchers": func(t *testing.T) *fakeServer { return honest(t, spaces) },
-		"one that does not":              func(*testing.T) *fakeServer { return saying(http.StatusOK, matrix(spaces()...)) },
+		"one that does not": func(*testing.T) *fakeServer {
+			return saying(http.StatusOK,
+				matrix(spaces()...))
+		},
 	}
 	for name, server := range servers {
 		for _, query := range []string{
-			"load", `load{pod="a"}`, `{__name__=~".+"}`, `load{namespace=~".*"}`, `load{secret!=""}`, `load{namespace="shop"}`,
+			"load", `load{pod="a"}`, `{__name__=~".+"}`, `load{namespace=~".*"}`, `load{secret!=""}`,
+			`load{namespace="shop"}`,
 			`load{secret="customer-4711"}`,
 		} {
 			t.Run(name+" "+query, func(t *testing.T) {
@@ -114,7 +118,8 @@ func TestTheOperatorSaysWhoseSeriesAreWhose(t *testing.T) {
 			"servers: [{address: '"+address+"', namespaceLabel: tenant, unlabelledNamespace: shop}]"))
 		require.NoError(t, err)
 		server := honest(t, func() []fakeSeries {
-			return []fakeSeries{pod("a", 1, 2), pod("b", 3, 4).label("tenant", "shop"), pod("a", 7, 8).label("tenant", "bank")}
+			return []fakeSeries{pod("a", 1, 2), pod("b", 3, 4).label("tenant", "shop"),
+				pod("a", 7, 8).label("tenant", "bank")}
 		})
 		s := running(t, Options{Servers: servers}, server)
 		shop, bank := newRecorder(), newRecorder()

@@ -149,7 +149,8 @@ func TestFailedScrapesAreNoFall(t *testing.T) {
 	overloaded := every("b", 7, 100, 15, 95, source.Gauge)
 	// two scrapes have failed
 	overloaded.readings = append(overloaded.readings, every("b", 142, 300, 15, 95, source.Gauge).readings...)
-	for at, v := range sums(source.Gauge, 15, 60, seconds(300, 5), every("a", 0, 300, 15, 5, source.Gauge), overloaded) {
+	for at, v := range sums(source.Gauge, 15, 60, seconds(300, 5), every("a", 0, 300, 15, 5, source.Gauge),
+		overloaded) {
 		require.InDelta(t, 100, v, 0, "at %d", at)
 	}
 	gone := sums(source.Gauge, 15, 60, seconds(300, 5), every("a", 0, 300, 15, 5, source.Gauge),
@@ -208,7 +209,10 @@ func TestWholeTargetIsUnknownWhereSeriesMayBeMissing(t *testing.T) {
 		trouble string
 	}{
 		"nothing": {answer: func() []fakeSeries { return nil }, trouble: `returns nothing for the last 12s`},
-		"other namespaces": {answer: func() []fakeSeries { return []fakeSeries{pod("a", 1).label("namespace", "bank")} },
+		"other namespaces": {answer: func() []fakeSeries {
+			return []fakeSeries{pod("a", 1).label("namespace",
+				"bank")}
+		},
 			trouble: "only series of other namespaces (1)"},
 		"no number": {answer: func() []fakeSeries {
 			return []fakeSeries{pod("a", 1, 2), pod("b", 1).with(time.Second, 0, math.NaN())}

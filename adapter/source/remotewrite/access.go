@@ -63,7 +63,8 @@ func (s *senders) validate() error {
 func (s *senders) check() error {
 	config, err := readWebConfig(s.webConfigFile)
 	if err != nil {
-		return &OptionError{"WebConfigFile", s.webConfigFile, "a web configuration as Prometheus exporters take it", err}
+		return &OptionError{"WebConfigFile", s.webConfigFile, "a web configuration as Prometheus exporters take it",
+			err}
 	}
 	if s.bearerTokenFile != "" {
 		if len(config.Users) > 0 {

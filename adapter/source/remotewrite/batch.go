@@ -109,7 +109,8 @@ func (b *batch) addReadings(members []*member, identity []byte, samples []decode
 	for _, m := range members {
 		for i, x := range samples {
 			b.places = append(b.places, place{m.order, x.T, len(b.readings)})
-			b.readings = append(b.readings, reading{Sample: x, member: m, ordinal: b.ordinal + int32(i), identity: identity})
+			b.readings = append(b.readings, reading{Sample: x, member: m, ordinal: b.ordinal + int32(i),
+				identity: identity})
 		}
 	}
 	b.ordinal += int32(len(samples))

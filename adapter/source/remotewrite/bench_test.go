@@ -70,10 +70,12 @@ func BenchmarkReceive(b *testing.B) {
 			b.Run(layout.name+"/"+e.name, func(b *testing.B) {
 				r := newReceiver()
 				series := crowd(r.Source, layout.namespaces, layout.pod)
-				shuffle := rand.New(rand.NewPCG(1, 2)) // a request has what was scraped at the same time, from everywhere
+				// a request has what was scraped at the same time, from everywhere
+				shuffle := rand.New(rand.NewPCG(1, 2))
 				shuffle.Shuffle(len(series), func(i, j int) { series[i], series[j] = series[j], series[i] })
 				receive(b, r, e, requestsOf(e, series))
-				require.Zero(b, int(sourcetest.Gathered(b, r.registry, "foresail_remote_write_samples_total", "unknown_pod")))
+				require.Zero(b, int(sourcetest.Gathered(b, r.registry, "foresail_remote_write_samples_total",
+					"unknown_pod")))
 			})
 		}
 	}

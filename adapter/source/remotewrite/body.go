@@ -19,14 +19,15 @@ import (
 )
 
 const (
-	// queuedBodies is the number of requests of one sender that may wait for memory, and patience the time for
-	// which they do.
+	// queuedBodies is the number of requests of one sender that may wait for memory, and patience
+	// the time for which they do.
 	queuedBodies, patience = 64, 5 * time.Second
 	// minRoom is the number of bytes that are made room for before anything is known of the size.
 	minRoom = 16 << 10
 	// maxExpansion is above the maximum compression of snappy: three bytes for 64.
 	maxExpansion = 22
-	// maxPooledBody is the maximum size of a buffer that is kept for the next request, in bytes. Few requests are larger.
+	// maxPooledBody is the maximum size of a buffer that is kept for the next request, in bytes.
+	// Few requests are larger.
 	maxPooledBody = 4 << 20
 )
 
@@ -61,8 +62,9 @@ func (s *bodies) read(r *http.Request, decompress decompression) (*body, error) 
 	return b, nil
 }
 
-// lease returns the lease of a request. Senders share the memory by their addresses, since the tenant of a body
-// is unknown until it is decoded. A body that arrives slowly is given up for a sender that holds less.
+// lease returns the lease of a request. Senders share the memory by their addresses, since the
+// tenant of a body is unknown until it is decoded. A body that arrives slowly is given up for a
+// sender that holds less.
 func (s *bodies) lease(r *http.Request) *share.Lease {
 	var recall func()
 	if response, ok := r.Context().Value(responseKey{}).(http.ResponseWriter); ok {
@@ -71,7 +73,8 @@ func (s *bodies) lease(r *http.Request) *share.Lease {
 	return s.budget.Lease(senderOf(r), recall)
 }
 
-// responseKey is the key of a request's http.ResponseWriter in its context, by which reading the body can be ended.
+// responseKey is the key of a request's http.ResponseWriter in its context, by which reading the
+// body can be ended.
 type responseKey struct{}
 
 // recallable lets the bodies of requests be given up while they are read.

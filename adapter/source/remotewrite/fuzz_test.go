@@ -36,12 +36,16 @@ func (strict) SourceFailed(error) {}
 // FuzzHandler has bodies answered, twice, compressed here or as they come.
 func FuzzHandler(f *testing.F) {
 	for i, e := range encodings {
-		f.Add(i == 1, true, e.encode(push(seriesA, at(0, 1), at(1, 2)), push(seriesB, at(0, 1)), push("other", at(0, 3))))
+		f.Add(i == 1, true, e.encode(push(seriesA, at(0, 1), at(1, 2)), push(seriesB, at(0, 1)),
+			push("other", at(0, 3))))
 		f.Add(i == 1, false, snappy.Encode(nil, e.encode(push("load{namespace=shop,pod=web-0}", at(0, 1)))))
 	}
 	f.Add(true, true, v2Bomb(2))
 	f.Fuzz(func(t *testing.T, second, compress bool, body []byte) {
-		r := newReceiver(func(o *Options) { o.MaxSeries, o.MaxSamples, o.MaxLabels, o.MaxDecodedBytes = 20, 50, 8, 1<<16 })
+		r := newReceiver(func(o *Options) {
+			o.MaxSeries, o.MaxSamples, o.MaxLabels, o.MaxDecodedBytes = 20, 50, 8,
+				1<<16
+		})
 		r.Set(key("gauge"), gauge(), newFleet("shop", "web-0"), strict{t})
 		r.Set(key("counter"), counter(), newFleet("shop", "web-0"), strict{t})
 		e := encodings[0]
@@ -53,7 +57,8 @@ func FuzzHandler(f *testing.F) {
 		}
 		for range 2 {
 			w := do(r.handler, post(e.contentType, body))
-			require.Contains(t, []int{http.StatusNoContent, http.StatusBadRequest, http.StatusRequestEntityTooLarge}, w.Code)
+			require.Contains(t, []int{http.StatusNoContent, http.StatusBadRequest, http.StatusRequestEntityTooLarge},
+				w.Code)
 			require.Zero(t, r.ingester.bodies.budget.InUse(), "all is given back")
 		}
 	})
@@ -64,13 +69,17 @@ func FuzzOTLP(f *testing.F) {
 	for i, form := range otlpForms {
 		f.Add(i == 1, false, form.body(export("web-0").gauge("load", at(0, 1), at(1, 2)).with("a", "b").counter("load",
 			cumulative, since(-1, at(1, 2)))))
-		f.Add(i == 1, true, zipped(form.body(export("web-0").gauge("other", at(0, 1)).counter("load", delta, at(0, 1)))))
+		f.Add(i == 1, true, zipped(form.body(export("web-0").gauge("other", at(0, 1)).counter("load", delta,
+			at(0, 1)))))
 		f.Add(i == 1, false, form.body(strange()))
 	}
 	f.Add(false, false, unexpected(3))
 	f.Add(true, false, []byte("\xae")) // which the answer quotes
 	f.Fuzz(func(t *testing.T, json, compressed bool, body []byte) {
-		r := newReceiver(func(o *Options) { o.MaxSeries, o.MaxSamples, o.MaxLabels, o.MaxDecodedBytes = 20, 50, 8, 1<<16 })
+		r := newReceiver(func(o *Options) {
+			o.MaxSeries, o.MaxSamples, o.MaxLabels, o.MaxDecodedBytes = 20, 50, 8,
+				1<<16
+		})
 		r.Set(key("gauge"), gauge(), newFleet("shop", "web-0"), strict{t})
 		r.Set(key("counter"), Config{Metric: "load_total", Type: source.Counter, PodLabel: "pod"},
 			newFleet("shop", "web-0"), strict{t})
@@ -120,7 +129,8 @@ func unexpected(depth int) []byte {
 	for range depth {
 		nested = field(5, field(1, nested)) // a list in a value
 	}
-	point := append(field(otlpAttributes, append(field(1, []byte("a")), field(2, nested)...)), 0x19, 0, 0, 0, 0, 0, 0, 0,
+	point := append(field(otlpAttributes, append(field(1, []byte("a")), field(2, nested)...)), 0x19, 0, 0, 0, 0, 0, 0,
+		0,
 		0x10, 0x31, 1, 0, 0, 0, 0, 0, 0, 0)
 	metric := append(field(otlpGauge, field(otlpPoints, point)), field(otlpName, []byte("load"))...)
 	resource := append(field(otlpScopeMetrics, field(otlpMetrics, metric)), field(otlpResource, nil)...)

@@ -83,7 +83,10 @@ func (h writeHandler) receive(r *http.Request, version remote.WriteMessageType, 
 		return &rejection{http.StatusUnsupportedMediaType,
 			fmt.Sprintf("Content-Encoding: %.200q: must be %s", encoding, snappy)}
 	}
-	of, err := h.take(r, unsnappy, func(body *body, b *batch) error { return b.decoder.Write(version, body.content, b) })
+	of, err := h.take(r, unsnappy, func(body *body,
+		b *batch) error {
+		return b.decoder.Write(version, body.content, b)
+	})
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,8 @@ func TestAnswersOfBothVersions(t *testing.T) {
 		{"no samples", []pushed{push(good)}, 204, "", nil, "0"},
 		{"no metric", []pushed{push("{namespace=shop,pod=web-0}", at(0, 1)), push(good, at(0, 2))}, 400,
 			"invalid_labels: 1 samples, such as: a series has no metric name", []float64{2}, "1"},
-		{"a label twice", []pushed{push("load{namespace=shop,pod=web-0,pod=web-0}", at(0, 1)), push(good, at(0, 2))}, 400,
+		{"a label twice", []pushed{push("load{namespace=shop,pod=web-0,pod=web-0}", at(0, 1)), push(good, at(0, 2))},
+			400,
 			`label "pod" is there twice`, []float64{2}, "1"},
 		{"a label without a name", []pushed{push("load{=x,namespace=shop,pod=web-0}", at(0, 1))}, 400,
 			"a label has no name", nil, "0"},
@@ -92,7 +93,8 @@ func TestAnswersOfBothVersions(t *testing.T) {
 				}
 				assert.InDelta(t, 1, sourcetest.Gathered(t, r.registry,
 					"foresail_remote_write_request_duration_seconds", fmt.Sprint(c.code)), 0)
-				assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""), "all is given back")
+				assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""),
+					"all is given back")
 			})
 		}
 	}
@@ -129,7 +131,8 @@ func TestAnswersToInvalidRequests(t *testing.T) {
 		{"empty", nil, nil, 400, "not in snappy's block format"},
 		{"not compressed", valid, nil, 400, "not in snappy's block format"},
 		{"cut short", zipped[:len(zipped)-3], nil, 400, "not in snappy's block format"},
-		{"not a message", snappy.Encode(nil, []byte("load 1\n")), nil, 400, "not the message that the Content-Type names"},
+		{"not a message", snappy.Encode(nil, []byte("load 1\n")), nil, 400,
+			"not the message that the Content-Type names"},
 		{"a message cut short", snappy.Encode(nil, valid[:len(valid)-3]), nil, 400,
 			"not the message that the Content-Type names"},
 		{"version 1 as 2", zipped, header("Content-Type", encodings[1].contentType), 400, "fields of another version"},
@@ -153,7 +156,8 @@ func TestAnswersToInvalidRequests(t *testing.T) {
 			w := do(r.handler, request)
 			assert.Equal(t, c.code, w.Code, w.Body)
 			assert.Contains(t, w.Body.String(), c.says)
-			assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""), "all is given back")
+			assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""),
+				"all is given back")
 		})
 	}
 }
@@ -221,7 +225,8 @@ func TestHistogramsExemplarsAndMetadataAreIgnored(t *testing.T) {
 			assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
 			assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 			for kind, n := range map[string]float64{"histogram": 2, "exemplar": 1, "metadata": 1} {
-				assert.InDelta(t, n, sourcetest.Gathered(t, r.registry, "foresail_remote_write_ignored_total", kind), 0, kind)
+				assert.InDelta(t, n, sourcetest.Gathered(t, r.registry, "foresail_remote_write_ignored_total", kind), 0,
+					kind)
 			}
 		})
 	}

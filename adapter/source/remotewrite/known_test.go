@@ -34,7 +34,8 @@ func takenAlike(t *testing.T, random *rand.Rand) (known int) {
 	sinks := [][]*sourcetest.Recorder{nil, nil}
 	var codes [2][]int
 	configs := []Config{gauge(), counter(), matching(gauge(), "job", "a"),
-		{Metric: "load", Type: gauge().Type, PodLabel: "exported_pod"}, {Metric: "load", Type: gauge().Type, Whole: true}}
+		{Metric: "load", Type: gauge().Type, PodLabel: "exported_pod"}, {Metric: "load", Type: gauge().Type,
+			Whole: true}}
 	for step := range 60 {
 		name := key(fmt.Sprint("m", random.IntN(3)))
 		config := configs[random.IntN(len(configs))]
@@ -43,7 +44,8 @@ func takenAlike(t *testing.T, random *rand.Rand) (known int) {
 		var all []pushed
 		for range 1 + random.IntN(6) {
 			label := []string{"pod", "exported_pod"}[random.IntN(8)/7]
-			all = append(all, push(fmt.Sprintf("load{job=%c,namespace=shop,%s=web-%d}", 'a'+rune(random.IntN(8)/7), label,
+			all = append(all, push(fmt.Sprintf("load{job=%c,namespace=shop,%s=web-%d}", 'a'+rune(random.IntN(8)/7),
+				label,
 				random.IntN(4)), at(float64(step), float64(step))))
 		}
 		for i, r := range receivers {
@@ -126,7 +128,8 @@ func TestKnownSeriesWithMore(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, with(v1Samples, append(huge, 0xff)), "no sample")
 	assert.Equal(t, []float64{1, 2}, sink.Values("uid-web-0"))
 	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push(seriesA, at(2, 0))).Code)
-	assert.Equal(t, []float64{1, 2, 0}, sink.Values("uid-web-0"), "nothing is left of what was rejected: 0 is not written")
+	assert.Equal(t, []float64{1, 2, 0}, sink.Values("uid-web-0"),
+		"nothing is left of what was rejected: 0 is not written")
 	label := func(name, value string) []byte {
 		b := protowire.AppendString(protowire.AppendTag(nil, v1LabelName, protowire.BytesType), name)
 		return protowire.AppendString(protowire.AppendTag(b, v1LabelValue, protowire.BytesType), value)

@@ -59,8 +59,10 @@ func TestMemoryStaysFlat(t *testing.T) {
 		code    int
 		says    string
 	}{
-		{"series that no one wants, v1", v1, func() []byte { return everySeries(encodings[v1], "other", hostile) }, 204, ""},
-		{"series that no one wants, v2", v2, func() []byte { return everySeries(encodings[v2], "other", hostile) }, 204, ""},
+		{"series that no one wants, v1", v1, func() []byte { return everySeries(encodings[v1], "other", hostile) }, 204,
+			""},
+		{"series that no one wants, v2", v2, func() []byte { return everySeries(encodings[v2], "other", hostile) }, 204,
+			""},
 		{"series of pods that no one knows, v1", v1, func() []byte { return known[v1] }, 204, ""},
 		{"series of pods that no one knows, v2", v2, func() []byte { return known[v2] }, 204, ""},
 		{"one series more, v1", v1, func() []byte { return everySeries(encodings[v1], "load", hostile+1) }, 413,
@@ -85,13 +87,15 @@ func TestMemoryStaysFlat(t *testing.T) {
 			"no metric name"},
 		{"labels of a metric that is desired", v1, func() []byte {
 			return snappy.Encode(nil,
-				oneSeries(append([]byte("\x0a\x10\x0a\x08"+decode.MetricName+"\x12\x04load"), bomb(v1Labels, nil, large)...)))
+				oneSeries(append([]byte("\x0a\x10\x0a\x08"+decode.MetricName+"\x12\x04load"),
+					bomb(v1Labels, nil, large)...)))
 		}, 400, "more than 64 labels"},
 		{"empty samples", v1, func() []byte { return snappy.Encode(nil, oneSeries(bomb(v1Samples, nil, large))) },
 			413, "more than 200000 samples"},
 		{"empty histograms", v1, func() []byte {
 			return snappy.Encode(nil,
-				oneSeries(append([]byte("\x0a\x10\x0a\x08"+decode.MetricName+"\x12\x04load"), bomb(v1Histograms, nil, large)...)))
+				oneSeries(append([]byte("\x0a\x10\x0a\x08"+decode.MetricName+"\x12\x04load"),
+					bomb(v1Histograms, nil, large)...)))
 		}, 204, ""},
 		{"long symbols in many series", v2, func() []byte { return snappy.Encode(nil, v2Bomb(hostile)) }, 413,
 			"the labels take more than 33554432 bytes once they are written out for each series"},
@@ -143,7 +147,8 @@ func TestMemoryStaysFlatWithOTLP(t *testing.T) {
 	}{
 		{"series that no one wants", points(export("web-0").gauge("other"), hostile), 200, ""},
 		{"series of a pod that no one knows", points(export("ghost").gauge("load"), hostile), 200, ""},
-		{"one series more", points(export("web-0").gauge("load"), hostile+1), 413, "more than 100000 series in one request"},
+		{"one series more", points(export("web-0").gauge("load"), hostile+1), 413,
+			"more than 100000 series in one request"},
 		{"a long label of many series", points(long.gauge("load"), hostile), 413,
 			"the labels take more than 33554432 bytes once they are written out for each series"},
 		{"empty resources", bomb(otlpResourceMetrics, nil, large), 200, ""},
@@ -166,7 +171,8 @@ func TestMemoryStaysFlatWithOTLP(t *testing.T) {
 			200, "a data point has no time"},
 		{"a long name", field(otlpResourceMetrics,
 			field(otlpScopeMetrics, field(otlpMetrics,
-				append(field(otlpName, bytes.Repeat([]byte("a."), large/2)), field(otlpGauge, field(otlpPoints, nil))...)))), 200,
+				append(field(otlpName, bytes.Repeat([]byte("a."), large/2)),
+					field(otlpGauge, field(otlpPoints, nil))...)))), 200,
 			"a metric has a name and a unit of 4194304 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

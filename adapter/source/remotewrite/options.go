@@ -20,8 +20,8 @@ type Options struct {
 	BearerTokenFile string
 	// AllowAnonymous admits anyone who can reach an address other than loopback.
 	AllowAnonymous bool
-	// Ready returns why samples cannot be assigned to pods yet; nil once they can. Until then senders are asked to try
-	// again. nil = always ready.
+	// Ready returns why samples cannot be assigned to pods yet; nil once they can. Until then
+	// senders are asked to try again. nil = always ready.
 	Ready func() error
 
 	// Tenancy decides which namespace a series belongs to. An empty label is [promapi.DefaultNamespaceLabel].
@@ -31,8 +31,8 @@ type Options struct {
 	MaxBodyBytes int64
 	// MaxDecodedBytes is the maximum size of a decompressed body. 0 = 32 MiB.
 	MaxDecodedBytes int64
-	// MaxInFlightBytes is the maximum size of all bodies in memory, as sent and decompressed; other senders are asked to
-	// try again. 0 = 128 MiB; at least the size of one request.
+	// MaxInFlightBytes is the maximum size of all bodies in memory, as sent and decompressed; other
+	// senders are asked to try again. 0 = 128 MiB; at least the size of one request.
 	MaxInFlightBytes int64
 	// MaxSeries is the maximum number of series in a request; each data point of OTLP is one. 0 = 100,000.
 	MaxSeries int

@@ -17,7 +17,8 @@ func TestConfigOfSpec(t *testing.T) {
 	}}}
 	spec.Default()
 	assert.Equal(t, Config{
-		Metric: "requests_total", PodLabel: "pod", Type: source.Counter, MatchLabels: map[string]string{"app": "checkout"},
+		Metric: "requests_total", PodLabel: "pod", Type: source.Counter,
+		MatchLabels: map[string]string{"app": "checkout"},
 	}, configOf(spec.Source.RemoteWrite))
 }
 

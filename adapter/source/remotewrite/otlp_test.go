@@ -168,12 +168,14 @@ func TestOTLPGivesTheSamplesOfRemoteWrite(t *testing.T) {
 			}, 3},
 		{"a target as a whole", whole("queue"), []pushed{push("queue{namespace=shop}", at(0, 7))},
 			func() exported {
-				return exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop").gauge("queue", at(0, 7))
+				return exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop").gauge("queue",
+					at(0, 7))
 			}, 1},
 		{"labels", matching(gauge(), "http_route", "/", "k8s_container_name", "app"),
 			[]pushed{push("load{http_route=/,k8s_container_name=app,namespace=shop,pod=web-0}", at(0, 3))},
 			func() exported {
-				return exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop", "k8s.pod.name", "web-0",
+				return exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop", "k8s.pod.name",
+					"web-0",
 					"k8s.container.name", "app").gauge("load", at(0, 3)).with("http.route", "/")
 			}, 1},
 	} {
@@ -200,7 +202,8 @@ func TestOTLPGivesTheSamplesOfRemoteWrite(t *testing.T) {
 				assert.Equal(t, c.samples, r.count(t, "taken"))
 				assert.InDelta(t, 1, sourcetest.Gathered(t, r.registry,
 					"foresail_remote_write_request_duration_seconds", "otlp"), 0)
-				assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""), "all is given back")
+				assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""),
+					"all is given back")
 			})
 		}
 	}
@@ -312,23 +315,29 @@ func TestOTLPPartialSuccess(t *testing.T) {
 			return e.gauge("load", at(0, 2)).gauge("load", at(0, 3)).with("a", "b")
 		}, 1, `duplicate_series: 1 samples, such as: load of pod web-0`, "duplicate_series"},
 		{"ahead", "", func(e exported) exported { return e.gauge("load", at(11, 2)) }, 1,
-			"from_future: 1 samples, such as: load of pod web-0: a sample is dated 2027-01-15T08:00:11Z", "from_future"},
+			"from_future: 1 samples, such as: load of pod web-0: a sample is dated 2027-01-15T08:00:11Z",
+			"from_future"},
 	} {
 		for _, f := range otlpForms {
 			if f.name == "JSON" && (c.name == "not UTF-8" || c.name == "a stale marker") {
 				continue // JSON has neither
 			}
 			t.Run(c.name+"/"+f.name, func(t *testing.T) {
-				r := newReceiver(func(o *Options) { o.MaxLabels, o.MaxLabelNameBytes, o.MaxLabelValueBytes = 8, 32, 64 })
+				r := newReceiver(func(o *Options) {
+					o.MaxLabels, o.MaxLabelNameBytes, o.MaxLabelValueBytes = 8, 32,
+						64
+				})
 				config := gauge()
 				if c.metric != "" {
 					config.Metric = c.metric
 				}
 				r.Set(key("m"), config, newFleet("shop", "web-0"), sourcetest.NewRecorder())
 				good := sourcetest.NewRecorder()
-				r.Set(key("good"), Config{Metric: "good", Type: source.Gauge, PodLabel: "pod"}, newFleet("shop", "web-0"), good)
+				r.Set(key("good"), Config{Metric: "good", Type: source.Gauge, PodLabel: "pod"},
+					newFleet("shop", "web-0"), good)
 
-				points, why := f.partial(t, do(r.handler, f.post(f.body(c.add(export("web-0")).gauge("good", at(0, 1))))))
+				points, why := f.partial(t, do(r.handler,
+					f.post(f.body(c.add(export("web-0")).gauge("good", at(0, 1))))))
 				assert.Equal(t, c.points, points)
 				assert.Contains(t, why, c.says)
 				assert.Equal(t, c.says == "", why == "", why)
@@ -388,7 +397,8 @@ func TestOTLPLabels(t *testing.T) {
 		{"of the data point, which win", []string{"k8s.pod.name", "web-0", "region", "eu"},
 			[]string{"region", "us", "k8s.pod.name", "web-2"},
 			`load{k8s_pod_name="web-2", otel_scope_name="meter", pod="web-0", region="us"}`},
-		{"a pod and a namespace that a data point claims", []string{"k8s.pod.name", "web-0", "k8s.namespace.name", "shop"},
+		{"a pod and a namespace that a data point claims",
+			[]string{"k8s.pod.name", "web-0", "k8s.namespace.name", "shop"},
 			[]string{"pod", "web-1", "namespace", "bank"},
 			`load{k8s_namespace_name="shop", k8s_pod_name="web-0", namespace="shop", otel_scope_name="meter", pod="web-0"}`},
 		{"pod and namespace of the resource itself", []string{"k8s.pod.name", "web-0", "pod", "web-1"}, nil,
@@ -398,7 +408,8 @@ func TestOTLPLabels(t *testing.T) {
 		{"a pod and a namespace where the resource has none", []string{"region", "eu"},
 			[]string{"pod", "web-1", "namespace", "bank", "job", "x"},
 			`load{job="x", otel_scope_name="meter", region="eu"}`},
-		{"job and instance", []string{"service.name", "checkout", "service.namespace", "shop", "service.instance.id", "1"},
+		{"job and instance", []string{"service.name", "checkout", "service.namespace", "shop", "service.instance.id",
+			"1"},
 			[]string{"job", "x"},
 			`load{instance="1", job="shop/checkout", otel_scope_name="meter", service_instance_id="1", service_name="checkout", service_namespace="shop"}`},
 		{"names that become one", nil, []string{"a.b", "1", "a-b", "2"}, `load{a_b="2;1", otel_scope_name="meter"}`},
@@ -408,7 +419,8 @@ func TestOTLPLabels(t *testing.T) {
 			`load{otel_scope_name="meter"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e := exported{metrics: pmetric.NewMetrics()}.and(c.resource...).gauge("load", at(0, 1)).with(c.attributes...)
+			e := exported{metrics: pmetric.NewMetrics()}.and(c.resource...).gauge("load",
+				at(0, 1)).with(c.attributes...)
 			e.scope.Scope().SetName("meter")
 			got := &listed{}
 			o := newReceiver().options
@@ -452,17 +464,19 @@ func TestDataPointsDoNotNameTheirPodWhicheverTheTenancy(t *testing.T) {
 		tenancy  tenancy
 		resource []string
 	}{
-		"k8s.namespace.name":                    {tenancy{}, []string{"k8s.namespace.name", "shop"}},
-		"an attribute that is the label":        {tenancy{}, []string{"namespace", "shop"}},
-		"an attribute that makes the label":     {tenancy{NamespaceLabel: "team_name"}, []string{"team.name", "shop"}},
-		"k8s.namespace.name for another label":  {tenancy{NamespaceLabel: "team"}, []string{"k8s.namespace.name", "shop"}},
+		"k8s.namespace.name":                {tenancy{}, []string{"k8s.namespace.name", "shop"}},
+		"an attribute that is the label":    {tenancy{}, []string{"namespace", "shop"}},
+		"an attribute that makes the label": {tenancy{NamespaceLabel: "team_name"}, []string{"team.name", "shop"}},
+		"k8s.namespace.name for another label": {tenancy{NamespaceLabel: "team"},
+			[]string{"k8s.namespace.name", "shop"}},
 		"both, of which the target's is used":   {tenancy{}, []string{"namespace", "x", "k8s.namespace.name", "shop"}},
 		"the namespace of what has no label":    {tenancy{Unlabelled: "shop"}, []string{"region", "eu"}},
 		"the same of a namespace that is empty": {tenancy{Unlabelled: "shop"}, []string{"k8s.namespace.name", ""}},
 		"the job, which is the label":           {tenancy{NamespaceLabel: "job"}, []string{"service.name", "shop"}},
 		"the job, which comes after the namespace": {tenancy{NamespaceLabel: "job"},
 			[]string{"service.name", "shop", "k8s.namespace.name", "x"}},
-		"the attribute's own label": {tenancy{NamespaceLabel: "k8s_namespace_name"}, []string{"k8s.namespace.name", "shop"}},
+		"the attribute's own label": {tenancy{NamespaceLabel: "k8s_namespace_name"},
+			[]string{"k8s.namespace.name", "shop"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, sink := newReceiver(func(o *Options) { o.Tenancy = test.tenancy }), sourcetest.NewRecorder()
@@ -512,7 +526,8 @@ func TestTheKindOfTheSenderDecides(t *testing.T) {
 		for _, form := range otlpForms {
 			t.Run(test.name+" "+form.name, func(t *testing.T) {
 				r, sink := newReceiver(), sourcetest.NewRecorder()
-				r.Set(key("m"), Config{Metric: test.metric, Type: test.as, PodLabel: "pod"}, newFleet("shop", "web-0"), sink)
+				r.Set(key("m"), Config{Metric: test.metric, Type: test.as, PodLabel: "pod"}, newFleet("shop", "web-0"),
+					sink)
 				e := export("web-0")
 				test.add(e)
 				accepted, why := form.partial(t, do(r.handler, form.post(form.body(e))))

@@ -35,7 +35,8 @@ func exporting(t *testing.T, url string, options ...otlpmetrichttp.Option) *sdk.
 		sdk.WithReader(sdk.NewPeriodicReader(exporter, sdk.WithInterval(time.Hour))),
 		sdk.WithResource(resource.NewSchemaless(attribute.String("k8s.namespace.name", "shop"),
 			attribute.String("k8s.pod.name", "web-0"))))
-	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) }) // it pushes once more, to a server that may be gone
+	// it pushes once more, to a server that may be gone
+	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
 	return provider
 }
 
@@ -56,7 +57,8 @@ func TestOpenTelemetrySDK(t *testing.T) {
 			fleet := sourcetest.NewFleet(pod)
 			utilization := Config{Metric: "eventloop_utilization_ratio", Type: source.Gauge, PodLabel: "pod"}
 			r.Set(key("utilization"), matching(utilization, "worker", "main", "otel_scope_name", "app"), fleet, sink)
-			r.Set(key("requests"), Config{Metric: "requests_total", Type: source.Counter, PodLabel: "pod"}, fleet, rates)
+			r.Set(key("requests"), Config{Metric: "requests_total", Type: source.Counter, PodLabel: "pod"}, fleet,
+				rates)
 			r.Set(key("total"), Config{Metric: "requests_total", Type: source.Gauge, PodLabel: "pod"}, fleet, raw)
 			server := httptest.NewServer(r.handler)
 			defer server.Close()
@@ -82,7 +84,8 @@ func TestOpenTelemetrySDK(t *testing.T) {
 			assert.Empty(t, raw.Values("uid-web-0"))
 			assert.Contains(t, raw.Failing("uid-web-0"), "requests_total is a counter by its sender")
 			assert.InDelta(t, time.Now().UnixMilli(), sink.Samples("uid-web-0")[1].T, 60_000)
-			assert.InDelta(t, 2, sourcetest.Gathered(t, r.registry, "foresail_remote_write_request_duration_seconds", "200"), 0)
+			assert.InDelta(t, 2, sourcetest.Gathered(t, r.registry, "foresail_remote_write_request_duration_seconds",
+				"200"), 0)
 		})
 	}
 }

@@ -105,8 +105,9 @@ func (h otlpHandler) receive(header http.Header, r *http.Request, content string
 	}
 	decompress, ok := otlpCompressions[r.Header.Get("Content-Encoding")]
 	if !ok {
-		return &rejection{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding: %.200q: must be gzip, or left out",
-			r.Header.Get("Content-Encoding"))}
+		return &rejection{http.StatusUnsupportedMediaType,
+			fmt.Sprintf("Content-Encoding: %.200q: must be gzip, or left out",
+				r.Header.Get("Content-Encoding"))}
 	}
 	of, err := h.take(r, decompress, func(body *body, b *batch) error {
 		request, err := encoding.request(body)

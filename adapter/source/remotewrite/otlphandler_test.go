@@ -53,7 +53,8 @@ func TestOTLPAnswers(t *testing.T) {
 			{"as large as it may be once decompressed", zipped(make([]byte, 20_000)), zip,
 				map[string]int{"protobuf": 400, "JSON": 413}[f.name],
 				map[string]string{"JSON": "larger than 20000 bytes once decoded"}[f.name]},
-			{"large once decompressed", zipped(make([]byte, 20_001)), zip, 413, "larger than 20000 bytes once decompressed"},
+			{"large once decompressed", zipped(make([]byte, 20_001)), zip, 413,
+				"larger than 20000 bytes once decompressed"},
 			{"a bomb", zipped(make([]byte, 900_000)), zip, 413, "larger than 20000 bytes once decompressed"},
 			{"many data points", zipped(f.body(export("web-0").gauge("other", samples...))), zip, 413,
 				"more than 20 series in one request"},
@@ -85,7 +86,8 @@ func TestOTLPAnswers(t *testing.T) {
 				} else {
 					assert.Empty(t, sink.Values("uid-web-0"))
 				}
-				assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""), "all is given back")
+				assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""),
+					"all is given back")
 			})
 		}
 	}
@@ -161,10 +163,11 @@ func TestOTLPNeedsTheUsersOfTheWebConfiguration(t *testing.T) {
 	url := strings.TrimSuffix(serving(t, r.Source), path) + otlpPath
 	f := otlpForms[0]
 	try := func(change func(*http.Request)) int {
-		return send(t, url, f.contentType, zipped(f.body(export("web-0").gauge("load", at(0, 1)))), func(r *http.Request) {
-			r.Header.Set("Content-Encoding", "gzip")
-			change(r)
-		})
+		return send(t, url, f.contentType, zipped(f.body(export("web-0").gauge("load", at(0, 1)))),
+			func(r *http.Request) {
+				r.Header.Set("Content-Encoding", "gzip")
+				change(r)
+			})
 	}
 	assert.Equal(t, http.StatusUnauthorized, try(func(*http.Request) {}))
 	assert.Equal(t, http.StatusUnauthorized, try(func(r *http.Request) { r.SetBasicAuth("agent", "wrong") }))

@@ -29,7 +29,8 @@ func TestSamplesReachTheirSubscriptions(t *testing.T) {
 			)
 			assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
 			assert.Empty(t, w.Body.String())
-			assert.Equal(t, []pipeline.Sample{{T: start - 2000, V: 1}, {T: start - 1000, V: 2}}, all.Samples("uid-web-0"))
+			assert.Equal(t, []pipeline.Sample{{T: start - 2000, V: 1}, {T: start - 1000, V: 2}},
+				all.Samples("uid-web-0"))
 			assert.Equal(t, []float64{3}, all.Values("uid-web-1"))
 			assert.Equal(t, []float64{1, 2}, queue.Values("uid-web-0"))
 			assert.Empty(t, queue.Samples("uid-web-1"), "another kind")

@@ -72,7 +72,8 @@ func TestSeriesWithoutANamespaceAreNobodys(t *testing.T) {
 			for s := range 5 {
 				w := r.push(e, push("load{pod=web-0}", at(float64(s), 100)),
 					push("load{namespace=shop,pod=web-0}", at(float64(s), 1)),
-					push("load{namespace=stranger,pod=web-0}", at(float64(s), 100)), push("load{pod=web-1}", at(float64(s), 100)))
+					push("load{namespace=stranger,pod=web-0}", at(float64(s), 100)), push("load{pod=web-1}",
+						at(float64(s), 100)))
 				assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
 			}
 			assert.Equal(t, []float64{1, 1, 1, 1, 1}, shop.Values("uid-web-0"))
@@ -263,7 +264,8 @@ func TestTargetAsAWholeNeedsNoPod(t *testing.T) {
 func TestSilenceOfTheWholeTargetIsReported(t *testing.T) {
 	r, sink := newReceiver(), sourcetest.NewRecorder()
 	r.at(100)
-	c := Config{Metric: "queue_length", Type: source.Gauge, Whole: true, MatchLabels: map[string]string{"queue": "orders"}}
+	c := Config{Metric: "queue_length", Type: source.Gauge, Whole: true,
+		MatchLabels: map[string]string{"queue": "orders"}}
 	r.Set(key("m"), c, newFleet("shop"), sink)
 	r.push(encodings[0], push("queue_length{namespace=shop,queue=mail}", at(100, 1)))
 	r.at(131)

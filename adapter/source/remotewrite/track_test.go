@@ -269,8 +269,9 @@ func TestSeriesMayOverlapAtAHandOver(t *testing.T) {
 	for ; second < 240; second, n = second+15, n+1 {
 		w := r.push(encodings[0], push(seriesB, at(second, float64(n))))
 		assert.Equal(t, http.StatusBadRequest, w.Code)
-		assert.Contains(t, w.Body.String(), `load of pod web-0: another series of it is read while that goes on: {job="a", `+
-			`namespace="shop", pod="web-0"}; this one is with job="b" rather than "a"`)
+		assert.Contains(t, w.Body.String(),
+			`load of pod web-0: another series of it is read while that goes on: {job="a", `+
+				`namespace="shop", pod="web-0"}; this one is with job="b" rather than "a"`)
 		assert.Empty(t, sink.Failing("uid-web-0"), "one is read")
 		step(seriesA, http.StatusNoContent)
 	}
@@ -363,7 +364,8 @@ func TestStateIsKeptOnlyOfKnownInstances(t *testing.T) {
 	fleet.Set(first, second)
 	r.push(encodings[0], push(seriesB, at(2, 12), at(3, 20), at(4, 30)), push(seriesA, at(2, 4)))
 	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"), "of two series none is read")
-	assert.Equal(t, []float64{10}, sink.Values("uid-web-0/2"), "a new instance is counted, and its series chosen, again")
+	assert.Equal(t, []float64{10}, sink.Values("uid-web-0/2"),
+		"a new instance is counted, and its series chosen, again")
 	assert.Len(t, u.tracks, 2)
 
 	fleet.Set(second)

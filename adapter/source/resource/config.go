@@ -40,7 +40,8 @@ func (c *Config) sample(m *v1beta1.PodMetrics) (pipeline.Sample, error) {
 			return pipeline.Sample{}, fmt.Errorf("its container %q has no usage of %s", counted[i].Name, c.Name)
 		case usage.Sign() < 0:
 			return pipeline.Sample{},
-				fmt.Errorf("its container %q has a usage of %s %s: must be 0 or more", counted[i].Name, usage.String(), c.Name)
+				fmt.Errorf("its container %q has a usage of %s %s: must be 0 or more", counted[i].Name, usage.String(),
+					c.Name)
 		}
 		sum += usage.AsApproximateFloat64()
 	}

@@ -38,7 +38,8 @@ func container(name, cores, bytes string) v1beta1.ContainerMetrics {
 
 func metricsOf(pod string, at time.Time, containers ...v1beta1.ContainerMetrics) v1beta1.PodMetrics {
 	return v1beta1.PodMetrics{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pod}, Timestamp: metav1.NewTime(at), Containers: containers,
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pod}, Timestamp: metav1.NewTime(at),
+		Containers: containers,
 	}
 }
 

@@ -90,7 +90,8 @@ func TestSampleIsTakenOnceForEachTimestamp(t *testing.T) {
 		began := time.Now()
 		a := newAPI(func(_ context.Context, now time.Time) ([]v1beta1.PodMetrics, error) {
 			minute := now.Truncate(time.Minute)
-			return []v1beta1.PodMetrics{metricsOf("a", minute, container("app", fmt.Sprint(minute.Minute()+1), "0"))}, nil
+			return []v1beta1.PodMetrics{metricsOf("a", minute,
+				container("app", fmt.Sprint(minute.Minute()+1), "0"))}, nil
 		})
 		s, sink := running(t, Options{Client: a}), sourcetest.NewRecorder()
 		s.Set(key("pm"), cpu(), sourcetest.NewFleet(started("a", began)), sink)

@@ -56,7 +56,8 @@ func TestHangingListTimesOut(t *testing.T) {
 			return nil, ctx.Err()
 		})
 		registry := prometheus.NewRegistry()
-		s, sink := running(t, Options{Client: a, Timeout: 3 * time.Second, Registerer: registry}), sourcetest.NewRecorder()
+		s, sink := running(t, Options{Client: a, Timeout: 3 * time.Second,
+			Registerer: registry}), sourcetest.NewRecorder()
 		s.Set(key("pm"), cpu(), sourcetest.NewFleet(), sink)
 		sourcetest.Pass(3 * time.Second)
 		require.Equal(t, `the PodMetrics of the namespace "shop" were not listed within 3s: context deadline exceeded`,
@@ -118,7 +119,8 @@ func TestAnswersOfAnAPIServer(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			l := New(Options{Client: client, Registerer: registry}).list(t.Context(), "shop")
 			require.ErrorContains(t, l.err, test.says)
-			assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_list_duration_seconds", string(test.want)))
+			assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_list_duration_seconds",
+				string(test.want)))
 		})
 	}
 }

@@ -32,7 +32,8 @@ func NewFleet(all ...podtracker.Instance) *Fleet {
 
 // sorted returns instances by ID, as podtracker.TargetPods lists them.
 func sorted(all []podtracker.Instance) []podtracker.Instance {
-	return slices.SortedFunc(slices.Values(all), func(a, b podtracker.Instance) int { return strings.Compare(a.ID, b.ID) })
+	return slices.SortedFunc(slices.Values(all),
+		func(a, b podtracker.Instance) int { return strings.Compare(a.ID, b.ID) })
 }
 
 // Instances returns all instances, however long ago they ended.

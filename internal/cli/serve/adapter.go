@@ -55,7 +55,8 @@ func (o *adapterOptions) validateAbsence() error {
 }
 
 // start wires the adapter and opens its doors. It also returns the reconciler of PredictedMetrics.
-func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *sourceOptions, ready func() error) ([]*part, *predictedmetric.Reconciler, error) {
+func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *sourceOptions,
+	ready func() error) ([]*part, *predictedmetric.Reconciler, error) {
 	a, err := newAdapter(ctx, mgr, watches, sources, o)
 	if err != nil {
 		return nil, nil, err
@@ -120,7 +121,8 @@ func (a *adapter) lead(ctx context.Context) error {
 }
 
 // newAdapter wires sources, forecaster and reconciler, and adds them to the manager.
-func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *sourceOptions, o *adapterOptions) (*adapter, error) {
+func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *sourceOptions,
+	o *adapterOptions) (*adapter, error) {
 	tracker := podtracker.NewTracker(podtracker.Options{})
 	pods := podtracker.NewWatcher(tracker, watches.podsOf(o.namespaces))
 	scales, err := newScales(mgr)
@@ -130,7 +132,8 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 	nodes := &capacitybuffer.Nodes{Feed: watches.nodes, Waits: tracker.Waits, Now: time.Now}
 	options := forecaster.Options{
 		NodeStartupTime: nodes.StartupTime,
-		MaxSamples:      samplesThatFit(debug.SetMemoryLimit(-1), sources.prometheus.limits.MaxMemory+remotewrite.DefaultMaxInFlightBytes),
+		MaxSamples: samplesThatFit(debug.SetMemoryLimit(-1),
+			sources.prometheus.limits.MaxMemory+remotewrite.DefaultMaxInFlightBytes),
 	}
 	forecasts := forecaster.New(time.Now, metrics.Registry, options)
 	reconciler := &predictedmetric.Reconciler{
@@ -153,7 +156,8 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 		return nil, err
 	}
 	recorder := mgr.GetEventRecorder("foresail")
-	objects, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	objects, err := client.NewWithWatch(mgr.GetConfig(),
+		client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("make a client for objects of PredictedMetrics: %w", err)
 	}
@@ -170,7 +174,8 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 		return nil, fmt.Errorf("watch PredictedMetrics: %w", err)
 	}
 	kept := keep.Options{
-		Metrics: cached, Client: objects, Discovery: served, Forecasts: forecasts, Events: recorder, Namespaces: o.namespaces,
+		Metrics: cached, Client: objects, Discovery: served, Forecasts: forecasts, Events: recorder,
+		Namespaces: o.namespaces,
 		Registerer: metrics.Registry, Now: time.Now,
 	}
 	writer := &predictedmetric.Writer{
@@ -178,13 +183,16 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 		Keepers: []keep.Runner{hpa.New(kept), capacitybuffer.New(kept, nodes)},
 	}
 	checkpoints := checkpoint.New(checkpoint.Options{
-		Metrics: mgr.GetClient(), Client: objects, Forecasts: forecasts.Learned(), Known: known, Namespaces: o.namespaces, Now: time.Now,
+		Metrics: mgr.GetClient(), Client: objects, Forecasts: forecasts.Learned(), Known: known,
+		Namespaces: o.namespaces, Now: time.Now,
 		Registerer: metrics.Registry,
 	})
-	a := &adapter{forecaster: forecasts, known: known, writer: writer, listed: synced, reconciler: reconciler, checkpoints: checkpoints}
+	a := &adapter{forecaster: forecasts, known: known, writer: writer, listed: synced, reconciler: reconciler,
+		checkpoints: checkpoints}
 	if span := time.Duration(sources.prometheus.history); span > 0 {
 		a.histories = history.New(history.Options{
-			Forecasts: forecasts.Learned(), Sources: history.SourcesOf(reconciler.Sources), Span: span, Now: time.Now, Registerer: metrics.Registry,
+			Forecasts: forecasts.Learned(), Sources: history.SourcesOf(reconciler.Sources), Span: span, Now: time.Now,
+			Registerer: metrics.Registry,
 		})
 	}
 	return a, nil
@@ -195,7 +203,8 @@ func newScales(mgr ctrl.Manager) (*predictedmetric.Scales, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
-	c, err := scale.NewForConfig(mgr.GetConfig(), mgr.GetRESTMapper(), dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(d))
+	c, err := scale.NewForConfig(mgr.GetConfig(), mgr.GetRESTMapper(), dynamic.LegacyAPIPathResolverFunc,
+		scale.NewDiscoveryScaleKindResolver(d))
 	if err != nil {
 		return nil, fmt.Errorf("make a client for scale subresources: %w", err)
 	}

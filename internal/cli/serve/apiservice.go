@@ -110,7 +110,8 @@ func (o *apiServiceOptions) validateDisabled() error {
 	if o.inject == "" {
 		return nil
 	}
-	return cli.BadFlag(apiServiceInjectFrom, fmt.Sprintf("%q", o.inject), "left out with --"+apiServiceFlag+"="+apiServiceNone)
+	return cli.BadFlag(apiServiceInjectFrom, fmt.Sprintf("%q", o.inject),
+		"left out with --"+apiServiceFlag+"="+apiServiceNone)
 }
 
 func (o *apiServiceOptions) validateInjection(given bool) error {
@@ -124,14 +125,16 @@ func (o *apiServiceOptions) validateInjection(given bool) error {
 	case !given:
 		return cli.BadFlag(apiServiceInjectFrom, fmt.Sprintf("%q", o.inject), "left out unless --cert-dir is given")
 	case !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0:
-		return cli.BadFlag(apiServiceInjectFrom, fmt.Sprintf("%q", o.inject), "a namespace and a name, such as foresail-system/foresail")
+		return cli.BadFlag(apiServiceInjectFrom, fmt.Sprintf("%q", o.inject),
+			"a namespace and a name, such as foresail-system/foresail")
 	}
 	return nil
 }
 
 // registrar returns what registers external metrics and further APIs, nil if that is not Foresail's to do; answers
 // returns why there are no forecasts yet.
-func (o *apiServiceOptions) registrar(mgr ctrl.Manager, given bool, answers func() error, further ...apiservice.API) (*apiservice.Registrar, error) {
+func (o *apiServiceOptions) registrar(mgr ctrl.Manager, given bool, answers func() error,
+	further ...apiservice.API) (*apiservice.Registrar, error) {
 	if !o.enabled() {
 		return nil, nil
 	}

@@ -44,12 +44,14 @@ func TestCloudWatchIsFoundByTheEnvironment(t *testing.T) {
 	}
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	b := &poolBuilder{manager: manager{client: fake.NewClientBuilder().WithScheme(scheme).Build()}, told: report.NewMetrics(prometheus.NewRegistry())}
+	b := &poolBuilder{manager: manager{client: fake.NewClientBuilder().WithScheme(scheme).Build()},
+		told: report.NewMetrics(prometheus.NewRegistry())}
 	for region, provider := range map[string]v1alpha1.PoolProvider{
 		"ap-southeast-2": {EC2: &v1alpha1.EC2Provider{Region: "ap-southeast-2"}},
 		awstest.Region:   {Simulated: &v1alpha1.SimulatedProvider{}},
 	} {
-		pool := &v1alpha1.WorkerPool{Spec: v1alpha1.WorkerPoolSpec{Provider: provider, CloudWatchNamespace: "Foresail/" + region}}
+		pool := &v1alpha1.WorkerPool{Spec: v1alpha1.WorkerPoolSpec{Provider: provider,
+			CloudWatchNamespace: "Foresail/" + region}}
 		pool.Name = "workers"
 		var parts controller.Parts
 		require.NoError(t, b.addReporter(t.Context(), pool, &parts))

@@ -13,7 +13,8 @@ import (
 
 const (
 	customMetricsFlag = "custom-metrics"
-	// customMetricsOwner is the ClusterRole that owns the APIServices, so that one is removed with the others.
+	// customMetricsOwner is the ClusterRole that owns the APIServices, so that one is removed with
+	// the others.
 	customMetricsOwner = "foresail-custom-metrics"
 )
 
@@ -25,7 +26,8 @@ type customMetricsOptions struct {
 
 func (o *customMetricsOptions) addFlags(fs *pflag.FlagSet) {
 	o.flags = fs
-	fs.BoolVar(&o.enabled, customMetricsFlag, false, "Serve the metrics over custom.metrics.k8s.io too, for HPAs with a metric of type Object whose described object is a PredictedMetric, and create its APIServices. Foresail does not start while another server has that group.")
+	fs.BoolVar(&o.enabled, customMetricsFlag, false,
+		"Serve the metrics over custom.metrics.k8s.io too, for HPAs with a metric of type Object whose described object is a PredictedMetric, and create its APIServices. Foresail does not start while another server has that group.")
 }
 
 // validateAbsence refuses flags that would have no effect. A false one says so itself.
@@ -44,8 +46,9 @@ func (o *customMetricsOptions) apis() []apiservice.API {
 	return apiservice.CustomMetrics(customMetricsOwner)
 }
 
-// checkFree returns why Foresail must not start: another server has the group, or nobody can say who does. HPAs read all metrics
-// of the group by its preferred version, so that two servers would take metrics from each other.
+// checkFree returns why Foresail must not start: another server has the group, or nobody can say
+// who does. HPAs read all metrics of the group by its preferred version, so that two servers would
+// take metrics from each other.
 func (o *customMetricsOptions) checkFree(ctx context.Context, config *rest.Config, service apiservice.Service) error {
 	if !o.enabled {
 		return nil

@@ -22,7 +22,8 @@ type dashboardDoor struct {
 }
 
 func (d *dashboardDoor) addFlags(groups *cliflag.NamedFlagSets) {
-	groups.FlagSet(groupRun).BoolVar(&d.enabled, dashboardFlag, false, "Record the last hour of every PredictedMetric, and serve it to foresail dashboard below /dashboard/ of --metrics-address, to clients with the right to get these paths. It takes at most 41 KiB of memory for each PredictedMetric.")
+	groups.FlagSet(groupRun).BoolVar(&d.enabled, dashboardFlag, false,
+		"Record the last hour of every PredictedMetric, and serve it to foresail dashboard below /dashboard/ of --metrics-address, to clients with the right to get these paths. It takes at most 41 KiB of memory for each PredictedMetric.")
 }
 
 func (d *dashboardDoor) validate() error {

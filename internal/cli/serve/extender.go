@@ -117,8 +117,9 @@ func (o *extenderOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourc
 	}
 	pools := poolintent.New(mgr.GetCache(), time.Now)
 	options := extender.Options{
-		Client: client, Nodes: watches.nodes, Pods: watches.pods, Forecasts: loads, Pools: pools, RemovalMark: drain.Mark,
-		Rules: o.rules, Now: time.Now, Registry: metrics.Registry,
+		Client: client, Nodes: watches.nodes, Pods: watches.pods, Forecasts: loads, Pools: pools,
+		RemovalMark: drain.Mark,
+		Rules:       o.rules, Now: time.Now, Registry: metrics.Registry,
 	}
 	if uses != nil {
 		options.Workloads, p.run = uses, append(p.run, uses.Run)
@@ -129,8 +130,9 @@ func (o *extenderOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourc
 	}
 	certFile, keyFile := certificateIn(o.certDir)
 	server, err := extender.NewServer(extender.ServerOptions{
-		Address: o.address, CertFile: certFile, KeyFile: keyFile, ClientCAFile: o.clientCA(), ClientNames: o.clientNames,
-		Registry: metrics.Registry,
+		Address: o.address, CertFile: certFile, KeyFile: keyFile, ClientCAFile: o.clientCA(),
+		ClientNames: o.clientNames,
+		Registry:    metrics.Registry,
 	}, e.Handler())
 	if err != nil {
 		return nil, o.inFlags(err)
@@ -288,8 +290,9 @@ func (o *extenderOptions) validateQueries(prometheusURL string) error {
 			errs = append(errs, cli.BadFlag(q.flag, fmt.Sprintf("%q", q.value), "left out unless --"+
 				prometheusFlag+" says whom to ask"))
 		case q.value != "" && nodeusage.LookBack(q.value) == 0:
-			errs = append(errs, cli.BadFlag(q.flag, fmt.Sprintf("%q", q.value), "a query with a range, such as "+quoted(q.such)+
-				": without one what was read five minutes ago passes for new"))
+			errs = append(errs, cli.BadFlag(q.flag, fmt.Sprintf("%q", q.value),
+				"a query with a range, such as "+quoted(q.such)+
+					": without one what was read five minutes ago passes for new"))
 		}
 	}
 	return errors.Join(errs...)

@@ -38,8 +38,8 @@ func newFeeds(client kubernetes.Interface) *feeds {
 	return &feeds{client: client, nodes: objectcache.Nodes(client), pods: objectcache.Pods(client, metav1.NamespaceAll)}
 }
 
-// podsOf returns the feeds of the pods of namespaces, of all without any. Namespaces have watches of their own, for which
-// less has to be granted.
+// podsOf returns the feeds of the pods of namespaces, of all without any. Namespaces have watches
+// of their own, for which less has to be granted.
 func (f *feeds) podsOf(namespaces []string) map[string]podtracker.Feed {
 	if len(namespaces) == 0 {
 		return map[string]podtracker.Feed{metav1.NamespaceAll: f.pods}

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// watching is set in processes that watch and do nothing else: the address of the API, and whether parts share watches.
+	// watching is set in processes that watch and do nothing else: the address of the API, and
+	// whether parts share watches.
 	watching = "FORESAIL_TEST_WATCH"
 
 	// The largest cluster that Kubernetes promises to bear.
@@ -36,8 +37,8 @@ type usage struct {
 	CPU      float64 // seconds
 }
 
-// BenchmarkWatches is what it takes a process with all parts to know the largest cluster and to follow its changes: with the watches
-// that they share, and with watches of each part.
+// BenchmarkWatches is what it takes a process with all parts to know the largest cluster and to
+// follow its changes: with the watches that they share, and with watches of each part.
 func BenchmarkWatches(b *testing.B) {
 	for _, mode := range []string{"each with its own", "shared"} {
 		b.Run(mode, func(b *testing.B) {
@@ -62,7 +63,8 @@ func measureWatches(b *testing.B, shared bool) {
 	after := p.usage(b)
 	for unit, value := range map[string]float64{
 		"watches": float64(api.requested("watch pods") + api.requested("watch nodes")),
-		"MB-heap": start.Heap / 1e6, "MB-resident": start.Resident / 1e6, "MB-peak": start.Peak / 1e6, "MB-received": received / 1e6,
+		"MB-heap": start.Heap / 1e6, "MB-resident": start.Resident / 1e6, "MB-peak": start.Peak / 1e6,
+		"MB-received": received / 1e6,
 		"cpu-s/start": start.CPU, "cpu-us/event": (after.CPU - before.CPU) / eventSpan.Seconds() / eventRate * 1e6,
 		"B-received/event": (float64(api.sent.Load()) - received) / eventSpan.Seconds() / eventRate,
 	} {
@@ -151,7 +153,8 @@ func watchForOthers(of string) error {
 func currentUsage() usage {
 	var r syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
-	return usage{CPU: time.Duration(r.Utime.Nano() + r.Stime.Nano()).Seconds(), Resident: statusBytes("VmRSS"), Peak: statusBytes("VmHWM")}
+	return usage{CPU: time.Duration(r.Utime.Nano() + r.Stime.Nano()).Seconds(), Resident: statusBytes("VmRSS"),
+		Peak: statusBytes("VmHWM")}
 }
 
 func heapInUse() float64 {

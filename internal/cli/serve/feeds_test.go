@@ -48,7 +48,8 @@ func newWatchers(client kubernetes.Interface, next func() *feeds, namespaces ...
 	ofExtender, ofPools := feeds(), feeds()
 	var err error
 	w.extends, err = extender.New(extender.Options{
-		Client: client, Nodes: ofExtender.nodes, Pods: ofExtender.pods, Forecasts: noLoads{}, RemovalMark: drain.Mark, Rules: extender.DefaultRules(),
+		Client: client, Nodes: ofExtender.nodes, Pods: ofExtender.pods, Forecasts: noLoads{}, RemovalMark: drain.Mark,
+		Rules:    extender.DefaultRules(),
 		Registry: prometheus.NewRegistry(),
 	})
 	w.names = newNodeNames(feeds().nodes)

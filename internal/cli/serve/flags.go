@@ -10,7 +10,8 @@ import (
 	"github.com/foresail/foresail/internal/cli"
 )
 
-// refuseFlags returns errors about flags that were given although they have no effect: those whose names begin with a prefix.
+// refuseFlags returns errors about flags that were given although they have no effect: those whose
+// names begin with a prefix.
 func refuseFlags(fs *pflag.FlagSet, prefix, accept string) error {
 	var errs []error
 	fs.VisitAll(func(f *pflag.Flag) {
@@ -21,13 +22,14 @@ func refuseFlags(fs *pflag.FlagSet, prefix, accept string) error {
 	return errors.Join(errs...)
 }
 
-// refuseNames returns an error if names of clients were given without the file of their authorities: no client is
-// asked for any. folder is the flag of the folder that would have it.
+// refuseNames returns an error if names of clients were given without the file of their
+// authorities: no client is asked for any. folder is the flag of the folder that would have it.
 func refuseNames(fs *pflag.FlagSet, names, folder, authorities string) error {
 	if authorities != "" {
 		return nil
 	}
-	return refuseFlags(fs, names, "left out unless --"+folder+" has "+authoritiesName+": without it no client needs a certificate")
+	return refuseFlags(fs, names,
+		"left out unless --"+folder+" has "+authoritiesName+": without it no client needs a certificate")
 }
 
 // eachJoined applies to to an error, or to each of those that it joins.

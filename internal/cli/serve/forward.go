@@ -33,9 +33,12 @@ type forwardOptions struct {
 }
 
 func (o *forwardOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.url, forwardURLFlag, "", "URL of a second adapter, such as https://NAME.NAMESPACE.svc:443, that answers reads of external metrics that are not Foresail's; empty is none. It must authorize Foresail's ServiceAccount to get and list them.")
-	fs.StringVar(&o.caFile, forwardCAFlag, "", "File with the certificate authority, in PEM, of the second adapter's certificate. It is read again when it changes.")
-	fs.BoolVar(&o.insecure, forwardInsecureFlag, false, "Accept any certificate of the second adapter. Any server at its address then receives the token of Foresail's ServiceAccount.")
+	fs.StringVar(&o.url, forwardURLFlag, "",
+		"URL of a second adapter, such as https://NAME.NAMESPACE.svc:443, that answers reads of external metrics that are not Foresail's; empty is none. It must authorize Foresail's ServiceAccount to get and list them.")
+	fs.StringVar(&o.caFile, forwardCAFlag, "",
+		"File with the certificate authority, in PEM, of the second adapter's certificate. It is read again when it changes.")
+	fs.BoolVar(&o.insecure, forwardInsecureFlag, false,
+		"Accept any certificate of the second adapter. Any server at its address then receives the token of Foresail's ServiceAccount.")
 }
 
 // validate also reads the file of authorities. service is where Foresail itself can be reached.
@@ -47,7 +50,8 @@ func (o *forwardOptions) validate(service string) error {
 	if host, err := forwardHost(o.url); err != nil {
 		errs = append(errs, err)
 	} else if name, _, _ := net.SplitHostPort(host); name == service || strings.HasPrefix(name, service+".") {
-		errs = append(errs, cli.BadFlag(forwardURLFlag, fmt.Sprintf("%q", o.url), "another server than Foresail itself"))
+		errs = append(errs, cli.BadFlag(forwardURLFlag, fmt.Sprintf("%q", o.url),
+			"another server than Foresail itself"))
 	}
 	return errors.Join(append(errs, o.validateCA())...)
 }
@@ -55,7 +59,8 @@ func (o *forwardOptions) validate(service string) error {
 func (o *forwardOptions) validateNone() error {
 	var errs []error
 	if o.caFile != "" {
-		errs = append(errs, cli.BadFlag(forwardCAFlag, fmt.Sprintf("%q", o.caFile), "left out without --"+forwardURLFlag))
+		errs = append(errs, cli.BadFlag(forwardCAFlag, fmt.Sprintf("%q", o.caFile),
+			"left out without --"+forwardURLFlag))
 	}
 	if o.insecure {
 		errs = append(errs, cli.BadFlag(forwardInsecureFlag, true, "left out without --"+forwardURLFlag))
@@ -73,7 +78,8 @@ func (o *forwardOptions) validateCA() error {
 		return cli.BadFlag(forwardCAFlag, `""`, "a file in PEM, or left out with --"+forwardInsecureFlag)
 	}
 	if _, err := forward.ReadCA(o.caFile); err != nil {
-		return cli.BadFlag(forwardCAFlag, fmt.Sprintf("%q", o.caFile), fmt.Sprintf("a file with certificates in PEM: %v", err))
+		return cli.BadFlag(forwardCAFlag, fmt.Sprintf("%q", o.caFile),
+			fmt.Sprintf("a file with certificates in PEM: %v", err))
 	}
 	return nil
 }
@@ -114,6 +120,7 @@ func (o *forwardOptions) forwarder(cluster *rest.Config) (*forward.Forwarder, er
 		return nil, err
 	}
 	return forward.New(forward.Options{
-		Host: host, CAFile: o.caFile, InsecureSkipTLSVerify: o.insecure, Cluster: cluster, Registerer: metrics.Registry, Now: time.Now,
+		Host: host, CAFile: o.caFile, InsecureSkipTLSVerify: o.insecure, Cluster: cluster, Registerer: metrics.Registry,
+		Now: time.Now,
 	})
 }

@@ -42,8 +42,9 @@ func (d *kedaDoor) addFlags(groups *cliflag.NamedFlagSets) {
 	fs.StringVar(&d.certDir, kedaCertFlag, "", "Folder with the certificate of that address, tls.crt, and its "+
 		"key, tls.key, read again when they change; empty is without TLS. "+
 		"If it has ca.crt too, KEDA needs a client certificate of these authorities.")
-	fs.StringSliceVar(&d.options.ClientNames, kedaClientNamesFlag, []string{keda.DefaultClientName}, "Names of which KEDA's client "+
-		"certificate needs one, compared exactly: a DNS name of it, or its common name if it has no DNS names.")
+	fs.StringSliceVar(&d.options.ClientNames, kedaClientNamesFlag, []string{keda.DefaultClientName},
+		"Names of which KEDA's client "+
+			"certificate needs one, compared exactly: a DNS name of it, or its common name if it has no DNS names.")
 }
 
 // enabled reports whether KEDA is answered.
@@ -60,7 +61,8 @@ func (d *kedaDoor) validate() error {
 		return err
 	}
 	options := d.complete()
-	return errors.Join(inKEDAFlags(options.Validate()), refuseNames(d.flags, kedaClientNamesFlag, kedaCertFlag, options.ClientCAFile))
+	return errors.Join(inKEDAFlags(options.Validate()),
+		refuseNames(d.flags, kedaClientNamesFlag, kedaCertFlag, options.ClientCAFile))
 }
 
 // complete returns the options with the files of the folder.

@@ -34,15 +34,18 @@ func TestFlagsOfKEDA(t *testing.T) {
 		{"--keda-address :9600 --keda-client-names *.keda " + both,
 			`--keda-client-names: "*.keda": must be the names of KEDA's certificate, such as keda-operator: "*.keda" is not a name`},
 		{"--keda-address 9600", `--keda-address: "9600": must be a host and a port, such as :9600: `},
-		{"--keda-address 127.0.0.1:grpc", `--keda-address: "127.0.0.1:grpc": must be a host and a port, such as :9600: the port "grpc" is not a number`},
+		{"--keda-address 127.0.0.1:grpc",
+			`--keda-address: "127.0.0.1:grpc": must be a host and a port, such as :9600: the port "grpc" is not a number`},
 		{"--keda-address :9600", `--keda-address: ":9600": must be a loopback address, unless KEDA is authenticated (ca.crt in --keda-cert-dir) or anonymous clients are allowed ` +
 			`(--allow-anonymous=keda): anybody who can reach it could read the load of every namespace`},
 		{"--keda-address 10.0.0.1:9600 " + pair, `--keda-address: "10.0.0.1:9600": must be a loopback address`},
-		{"--keda-address :9600 --keda-cert-dir " + emptyCA, `--keda-cert-dir: "` + emptyCA + `/ca.crt": must be a file with certificates in PEM: there is none in it`},
+		{"--keda-address :9600 --keda-cert-dir " + emptyCA,
+			`--keda-cert-dir: "` + emptyCA + `/ca.crt": must be a file with certificates in PEM: there is none in it`},
 		{"--keda-address 127.0.0.1:9600 --keda-cert-dir /nonexistent",
 			`--keda-cert-dir: "/nonexistent": must be a folder with a certificate and its key in PEM, tls.crt and tls.key: `},
 		{pair, `--keda-cert-dir: "` + served + `": must be left out while --keda-address is empty`},
-		{"--keda-address 0 " + pair, `--keda-cert-dir: "` + served + `": must be left out while --keda-address is empty`},
+		{"--keda-address 0 " + pair,
+			`--keda-cert-dir: "` + served + `": must be left out while --keda-address is empty`},
 	} {
 		o := kedaDoor{anonymous: &anonymousOptions{}}
 		var groups cliflag.NamedFlagSets

@@ -35,12 +35,14 @@ type leaseOptions struct {
 }
 
 func (o *leaseOptions) addFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.elect, "leader-elect", true, "Elect the replica that writes status, Events, checkpoints, HPAs and CapacityBuffers, and reads histories. With false this replica does.")
+	fs.BoolVar(&o.elect, "leader-elect", true,
+		"Elect the replica that writes status, Events, checkpoints, HPAs and CapacityBuffers, and reads histories. With false this replica does.")
 }
 
 func (o *leaseOptions) validate() error {
 	if o.elect && *o.namespace == "" {
-		return cli.BadFlag(namespaceFlag, `""`, "the namespace that this runs in, or outside of a cluster any that exists, unless --leader-elect=false")
+		return cli.BadFlag(namespaceFlag, `""`,
+			"the namespace that this runs in, or outside of a cluster any that exists, unless --leader-elect=false")
 	}
 	return nil
 }
@@ -68,7 +70,8 @@ func (o *leaseOptions) run(ctx context.Context, config *rest.Config, lead func(c
 		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) { _ = lead(ctx) }, // it returns once ctx ends, and without an error
+			// it returns once ctx ends, and without an error
+			OnStartedLeading: func(ctx context.Context) { _ = lead(ctx) },
 			OnStoppedLeading: func() {},
 		},
 	}

@@ -17,16 +17,17 @@ import (
 const (
 	// gcPercent replaces Go's default of 100: most of the heap are samples, which live for minutes.
 	gcPercent = 50
-	// leastFreed is what garbage collection waits for (bytes): a small heap would be collected several times a second, and the slowest
-	// hundredth of reads are those that meet a collection.
+	// leastFreed is what garbage collection waits for (bytes): a small heap would be collected
+	// several times a second, and the slowest hundredth of reads are those that meet a collection.
 	leastFreed = 32 << 20
 )
 
 // memoryLimitVariable is in the environment of the manifests: the memory limit of the container, in bytes.
 const memoryLimitVariable = "FORESAIL_MEMORY_LIMIT"
 
-// limitMemory has garbage collected more often as the process comes close to its memory limit. A tenth of that stays free for what the Go runtime
-// does not count, such as the program and the buffers of connections. Small heaps are collected seldom, until the context ends. GOGC and
+// limitMemory has garbage collected more often as the process comes close to its memory limit. A
+// tenth of that stays free for what the Go runtime does not count, such as the program and the
+// buffers of connections. Small heaps are collected seldom, until the context ends. GOGC and
 // GOMEMLIMIT are obeyed.
 func limitMemory(ctx context.Context, getenv func(string) string) error {
 	if getenv("GOGC") == "" {
@@ -39,14 +40,16 @@ func limitMemory(ctx context.Context, getenv func(string) string) error {
 	}
 	limit, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || limit <= 0 {
-		return cli.Unusable(&pipeline.FieldError{Field: memoryLimitVariable, Value: fmt.Sprintf("%q", text), Accept: "a number of bytes, such as 1073741824"})
+		return cli.Unusable(&pipeline.FieldError{Field: memoryLimitVariable, Value: fmt.Sprintf("%q", text),
+			Accept: "a number of bytes, such as 1073741824"})
 	}
 	debug.SetMemoryLimit(limit / 10 * 9)
 	return nil
 }
 
-// samplesThatFit returns how many samples forecasts may keep, next to what else has a budget of memory, within a limit; 0 while
-// there is none. A quarter is for what has no budget: objects of the cluster, what is learned, and garbage.
+// samplesThatFit returns how many samples forecasts may keep, next to what else has a budget of
+// memory, within a limit; 0 while there is none. A quarter is for what has no budget: objects of
+// the cluster, what is learned, and garbage.
 func samplesThatFit(limit, budgets int64) int64 {
 	if limit == math.MaxInt64 {
 		return 0
@@ -65,7 +68,8 @@ func afterCollections(ctx context.Context, f func()) {
 	}, ctx)
 }
 
-// adaptGCPercent sets the GOGC that fits the heap. Setting it stops the process for a moment, so small differences are left.
+// adaptGCPercent sets the GOGC that fits the heap. Setting it stops the process for a moment, so
+// small differences are left.
 func adaptGCPercent() {
 	read := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/gogc:percent"}}
 	metrics.Read(read)

@@ -42,7 +42,8 @@ import (
 	"github.com/foresail/foresail/nodepool/report"
 )
 
-// exposed is a Registerer that gathers what is registered, and keeps the descriptions of what has no value yet.
+// exposed is a Registerer that gathers what is registered, and keeps the descriptions of what has
+// no value yet.
 type exposed struct {
 	*client.Registry
 	t        *testing.T
@@ -107,7 +108,8 @@ func exposePool(t *testing.T, metrics *report.Metrics) {
 	report.New("", report.Options{Metrics: metrics}).Report(t.Context(), nodepool.CycleReport{
 		Decision: plan.Decision{Reason: plan.NothingToDo}, Events: []journal.Event{{}},
 		Snapshot: plan.Snapshot{
-			Now: time.Now(), Instances: []plan.Instance{{Worker: true, Node: plan.Node{Ready: true}}}, Pending: plan.Pending{Known: true}, Signals: []plan.Signal{{Known: true}},
+			Now: time.Now(), Instances: []plan.Instance{{Worker: true, Node: plan.Node{Ready: true}}},
+			Pending: plan.Pending{Known: true}, Signals: []plan.Signal{{Known: true}},
 		},
 	})
 }
@@ -115,7 +117,8 @@ func exposePool(t *testing.T, metrics *report.Metrics) {
 // expose registers everything that foresail run exposes of its own with all parts enabled.
 func expose(t *testing.T) *exposed {
 	t.Helper()
-	e := &exposed{Registry: client.NewPedanticRegistry(), t: t, families: map[string]*dto.MetricFamily{}, labels: map[string]string{}}
+	e := &exposed{Registry: client.NewPedanticRegistry(), t: t, families: map[string]*dto.MetricFamily{},
+		labels: map[string]string{}}
 	e.MustRegister(externalmetrics.New(forecaster.New(time.Now, e, forecaster.Options{}), time.Now))
 	e.MustRegister(custommetrics.New(forecaster.New(time.Now, client.NewRegistry(), forecaster.Options{}), time.Now))
 	_, err := apiservice.New(apiservice.Options{Registerer: e, Now: time.Now, Secret: "ca", Validity: time.Hour})
@@ -133,12 +136,14 @@ func expose(t *testing.T) *exposed {
 	loads, err := nodeusage.New(nodeusage.Options{Source: &nodeusage.MetricsAPI{}, Registry: e})
 	require.NoError(t, err)
 	_, err = extender.New(extender.Options{
-		Client: fake.NewClientset(), Forecasts: loads, RemovalMark: drain.Mark, Rules: extender.DefaultRules(), Registry: e,
+		Client: fake.NewClientset(), Forecasts: loads, RemovalMark: drain.Mark, Rules: extender.DefaultRules(),
+		Registry: e,
 	})
 	require.NoError(t, err)
 	server, err := extender.NewServer(extender.ServerOptions{Address: "127.0.0.1:0", Registry: e}, nil)
 	require.NoError(t, err)
-	scaler, err := keda.NewServer(keda.Options{Address: "127.0.0.1:0"}, keda.NewScaler(nil, nil, time.Now), func() error { return nil })
+	scaler, err := keda.NewServer(keda.Options{Address: "127.0.0.1:0"}, keda.NewScaler(nil, nil, time.Now),
+		func() error { return nil })
 	require.NoError(t, err)
 	e.MustRegister(scaler)
 	over, end := context.WithCancel(t.Context())
@@ -156,15 +161,18 @@ func expose(t *testing.T) *exposed {
 
 // sorted returns the families by name.
 func (e *exposed) sorted() []*dto.MetricFamily {
-	return slices.SortedFunc(maps.Values(e.families), func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return slices.SortedFunc(maps.Values(e.families),
+		func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
 }
 
 func TestMetricsFollowTheConventionsOfPrometheus(t *testing.T) {
 	all := expose(t).sorted()
 	require.Greater(t, len(all), 50)
 	for _, family := range all {
-		assert.Truef(t, strings.HasPrefix(family.GetName(), "foresail_"), "%s: every metric has the prefix", family.GetName())
-		assert.Truef(t, strings.HasSuffix(family.GetHelp(), "."), "%s: %q is no sentence", family.GetName(), family.GetHelp())
+		assert.Truef(t, strings.HasPrefix(family.GetName(), "foresail_"), "%s: every metric has the prefix",
+			family.GetName())
+		assert.Truef(t, strings.HasSuffix(family.GetHelp(), "."), "%s: %q is no sentence", family.GetName(),
+			family.GetHelp())
 	}
 	problems, err := promlint.NewWithMetricFamilies(all).Lint()
 	require.NoError(t, err)
@@ -188,13 +196,15 @@ func TestMetricsThatPagesNameExist(t *testing.T) {
 				continue
 			}
 			found++
-			assert.Contains(t, slices.Collect(maps.Keys(exposed.families)), histogramSeries.ReplaceAllString(name, "_seconds"), page.Path)
+			assert.Contains(t, slices.Collect(maps.Keys(exposed.families)),
+				histogramSeries.ReplaceAllString(name, "_seconds"), page.Path)
 		}
 	}
 	assert.NotZero(t, found)
 }
 
-// metricSections are the sections of docs/reference/metrics.md, by the prefixes of their metrics. The first that fits counts.
+// metricSections are the sections of docs/reference/metrics.md, by the prefixes of their metrics.
+// The first that fits counts.
 var metricSections = []struct {
 	title    string
 	prefixes []string
@@ -207,18 +217,22 @@ var metricSections = []struct {
 	{"Worker pools", []string{"foresail_nodepool_"}, "pool"},
 	{"KEDA", []string{"foresail_keda_"}, ""},
 	{"Scheduler extender", []string{"foresail_extender_", "foresail_node_"}, ""},
-	{"Foresail as a whole", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_checkpoint", "foresail_history_", "foresail_metric_", "foresail_tls_", "foresail_apiservice_", "foresail_forward_", "foresail_serving_", "foresail_capacity_buffer_node"}, ""},
+	{"Foresail as a whole", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_checkpoint",
+		"foresail_history_", "foresail_metric_", "foresail_tls_", "foresail_apiservice_", "foresail_forward_",
+		"foresail_serving_", "foresail_capacity_buffer_node"}, ""},
 	{"PredictedMetrics", []string{"foresail_"}, "namespace,predictedmetric"},
 }
 
-// TestMetricReferenceIsGenerated compares the reference of metrics with those that are exposed, or writes it (`make docs`).
+// TestMetricReferenceIsGenerated compares the reference of metrics with those that are exposed, or
+// writes it (`make docs`).
 func TestMetricReferenceIsGenerated(t *testing.T) {
 	exposed := expose(t)
 	entries := map[string][]docpages.Entry{}
 	for _, family := range exposed.sorted() {
 		name := family.GetName()
 		for _, section := range metricSections {
-			if !slices.ContainsFunc(section.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			if !slices.ContainsFunc(section.prefixes,
+				func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 				continue
 			}
 			if labels := strings.Trim(strings.TrimPrefix(exposed.labels[name], section.labels), ","); labels != "" {

@@ -34,7 +34,8 @@ func (d *metricsAPI) addFlags(groups *cliflag.NamedFlagSets) {
 
 func (d *metricsAPI) validate() error {
 	service, _ := d.apiService.target() // what is wrong with it is reported once
-	return errors.Join(d.server.Validate(), checkCertDir(certDirFlag, d.server.CertDir), d.apiService.validate(d.server.CertificateGiven()),
+	return errors.Join(d.server.Validate(), checkCertDir(certDirFlag, d.server.CertDir),
+		d.apiService.validate(d.server.CertificateGiven()),
 		d.forward.validate(service.Host()))
 }
 
@@ -79,7 +80,8 @@ func (d *metricsAPI) open(ctx context.Context, o *doorOptions) (*part, error) {
 	if err != nil {
 		return nil, err
 	}
-	klog.FromContext(ctx).Info("Serving external.metrics.k8s.io", "address", server.Addr(), "cluster", config.Host, "custom", d.custom.enabled)
+	klog.FromContext(ctx).Info("Serving external.metrics.k8s.io", "address", server.Addr(), "cluster", config.Host,
+		"custom", d.custom.enabled)
 	p.run = append(p.run, server.Run)
 	return p, nil
 }

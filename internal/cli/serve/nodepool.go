@@ -48,7 +48,8 @@ type nodePoolOptions struct {
 }
 
 func (o *nodePoolOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.webhookFile, webhookFlag, "", "File with the URL of a webhook that receives the events of WorkerPools, in the format of Slack's incoming webhooks.")
+	fs.StringVar(&o.webhookFile, webhookFlag, "",
+		"File with the URL of a webhook that receives the events of WorkerPools, in the format of Slack's incoming webhooks.")
 	o.costReports.addFlags(fs)
 }
 
@@ -56,7 +57,8 @@ func (o *nodePoolOptions) addFlags(fs *pflag.FlagSet) {
 func (o *nodePoolOptions) validate(enabled bool, prometheusURL string) error {
 	errs := []error{o.costReports.validate(enabled, o.webhookFile, prometheusURL)}
 	if o.webhookFile != "" && !enabled {
-		errs = append(errs, cli.BadFlag(webhookFlag, fmt.Sprintf("%q", o.webhookFile), "left out unless --enable has "+enableNodePool))
+		errs = append(errs, cli.BadFlag(webhookFlag, fmt.Sprintf("%q", o.webhookFile),
+			"left out unless --enable has "+enableNodePool))
 	} else if _, err := o.readWebhook(); err != nil {
 		errs = append(errs, err)
 	}
@@ -83,7 +85,8 @@ func (o *nodePoolOptions) readWebhook() (string, error) {
 	}
 	text := string(bytes.TrimSpace(content))
 	if u, err := url.Parse(text); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		return "", cli.BadFlag(webhookFlag, fmt.Sprintf("%q", o.webhookFile), "a file with nothing but a URL, such as https://hooks.slack.com/services/…")
+		return "", cli.BadFlag(webhookFlag, fmt.Sprintf("%q", o.webhookFile),
+			"a file with nothing but a URL, such as https://hooks.slack.com/services/…")
 	}
 	return text, nil
 }
@@ -112,7 +115,8 @@ func (o *nodePoolOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourc
 		client: client, manager: mgr, sources: sources, webhook: o.webhook, reports: reports, traces: o.traces,
 		servers: servers, store: kubernetesstate.New(objects.RESTClient()), told: report.NewMetrics(metrics.Registry),
 	}
-	if b.providers, err = provider.NewSet(registeredProviders(), provider.Environment{Kubernetes: client, Cluster: b.clusterID, Prices: o.costReports.prices}); err != nil {
+	if b.providers, err = provider.NewSet(registeredProviders(),
+		provider.Environment{Kubernetes: client, Cluster: b.clusterID, Prices: o.costReports.prices}); err != nil {
 		return nil, err
 	}
 	pools := controller.New(controller.Options{
@@ -269,8 +273,10 @@ type costReportOptions struct {
 }
 
 func (o *costReportOptions) addFlags(fs *pflag.FlagSet) {
-	fs.DurationVar(&o.every, costReportFlag, 0, "Period of cost reports to the webhook, as foresail cost makes them, such as 168h: Mondays at 0:00 UTC. It needs --prometheus. 0 sends none.")
-	fs.StringVar(&o.pricesFile, costPricesFlag, "", "File with the prices of instance types, as foresail cost workerpool --help describes it, for cost reports and for WorkerPools with requirements. Without it reports have hours only, and prices of EC2 are asked of AWS.")
+	fs.DurationVar(&o.every, costReportFlag, 0,
+		"Period of cost reports to the webhook, as foresail cost makes them, such as 168h: Mondays at 0:00 UTC. It needs --prometheus. 0 sends none.")
+	fs.StringVar(&o.pricesFile, costPricesFlag, "",
+		"File with the prices of instance types, as foresail cost workerpool --help describes it, for cost reports and for WorkerPools with requirements. Without it reports have hours only, and prices of EC2 are asked of AWS.")
 }
 
 // validate checks the file of prices too. Reports need a webhook to be sent to and a Prometheus server to be made from.
@@ -278,7 +284,8 @@ func (o *costReportOptions) validate(enabled bool, webhookFile, prometheusURL st
 	_, err := cli.ReadPrices(costPricesFlag, o.pricesFile)
 	errs := []error{err}
 	if o.pricesFile != "" && !enabled {
-		errs = append(errs, cli.BadFlag(costPricesFlag, fmt.Sprintf("%q", o.pricesFile), "left out unless --enable has "+enableNodePool))
+		errs = append(errs, cli.BadFlag(costPricesFlag, fmt.Sprintf("%q", o.pricesFile),
+			"left out unless --enable has "+enableNodePool))
 	}
 	if o.every == 0 {
 		return errors.Join(errs...)
@@ -317,13 +324,14 @@ func (o *costReportOptions) build(url string, servers *promapi.Clients) (*report
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", costReportFlag, err)
 	}
-	return &report.CostReports{Every: o.every, Make: func(ctx context.Context, pool string, to time.Time) (string, error) {
-		h, err := cost.Read(ctx, source, pool, to, o.every)
-		if err != nil {
-			return "", err
-		}
-		return cost.Summary(cost.Of(h, o.prices)), nil
-	}}, nil
+	return &report.CostReports{Every: o.every,
+		Make: func(ctx context.Context, pool string, to time.Time) (string, error) {
+			h, err := cost.Read(ctx, source, pool, to, o.every)
+			if err != nil {
+				return "", err
+			}
+			return cost.Summary(cost.Of(h, o.prices)), nil
+		}}, nil
 }
 
 // costSource returns the server at a URL.

@@ -45,7 +45,8 @@ func TestRunOfTheNodePoolAlone(t *testing.T) {
 	go func() {
 		ended <- cli.Execute(ctx, cli.NewRoot(NewCommand()), []string{
 			"run", "--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig(),
-			"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--metrics-address", metrics,
+			"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open),
+			"--metrics-address", metrics,
 		}, strings.NewReader(""), &stderr, &stderr)
 	}()
 	clitest.Eventually(t, func() bool {
@@ -60,10 +61,12 @@ func TestRunOfTheNodePoolAlone(t *testing.T) {
 	require.Error(t, err, "the adapter's door is not open")
 
 	simulated := v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}
-	works := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "works"}, Spec: v1alpha1.WorkerPoolSpec{Min: 2, Max: 5, Provider: simulated}}
+	works := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "works"},
+		Spec: v1alpha1.WorkerPoolSpec{Min: 2, Max: 5, Provider: simulated}}
 	require.NoError(t, objects.Create(t.Context(), works))
 	clitest.Eventually(t, func() bool {
-		list, err := cluster.Client().CoreV1().ConfigMaps("foresail-simulated").List(t.Context(), metav1.ListOptions{LabelSelector: "simulated.foresail.dev/pool=works"})
+		list, err := cluster.Client().CoreV1().ConfigMaps("foresail-simulated").List(t.Context(),
+			metav1.ListOptions{LabelSelector: "simulated.foresail.dev/pool=works"})
 		require.NoError(t, err)
 		return len(list.Items) == 2
 	})
@@ -72,8 +75,10 @@ func TestRunOfTheNodePoolAlone(t *testing.T) {
 		return works.Status.Workers != nil && *works.Status.Workers == 2
 	})
 
-	asks := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "asks-nobody"}, Spec: v1alpha1.WorkerPoolSpec{Max: 5, Provider: simulated}}
-	asks.Spec.Signals = []v1alpha1.PoolSignal{{Name: "queue", Threshold: resource.MustParse("100"), Prometheus: &v1alpha1.SignalQuery{Query: "queue"}}}
+	asks := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "asks-nobody"},
+		Spec: v1alpha1.WorkerPoolSpec{Max: 5, Provider: simulated}}
+	asks.Spec.Signals = []v1alpha1.PoolSignal{{Name: "queue", Threshold: resource.MustParse("100"),
+		Prometheus: &v1alpha1.SignalQuery{Query: "queue"}}}
 	require.NoError(t, objects.Create(t.Context(), asks))
 	clitest.Eventually(t, func() bool {
 		require.NoError(t, objects.Get(t.Context(), client.ObjectKeyFromObject(asks), asks))

@@ -30,8 +30,9 @@ const (
 
 // part is an enabled part, wired and not yet running.
 type part struct {
-	ready func() error                  // returns why the part is not ready yet; nil: it always is
-	alive func() error                  // returns why only a restart helps; nil: nothing is known that it would help against
+	ready func() error // returns why the part is not ready yet; nil: it always is
+	// returns why only a restart helps; nil: nothing is known that it would help against
+	alive func() error
 	run   []func(context.Context) error // run next to the manager
 }
 

@@ -43,13 +43,15 @@ func (o *prometheusOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.file, "prometheus-config-file", "", "File that lists the Prometheus servers that "+
 		"PredictedMetrics and WorkerPools may query, with their credentials and certificates. Without it they may "+
 		"query that of --prometheus alone.")
-	fs.BoolVar(&o.any, "prometheus-allow-unlisted", false, "Let PredictedMetrics and WorkerPools query any other server too, without credentials, but never at a loopback, link-local or cloud metadata address. Users who may write a PredictedMetric can then have Foresail connect to what it can reach.")
+	fs.BoolVar(&o.any, "prometheus-allow-unlisted", false,
+		"Let PredictedMetrics and WorkerPools query any other server too, without credentials, but never at a loopback, link-local or cloud metadata address. Users who may write a PredictedMetric can then have Foresail connect to what it can reach.")
 	fs.StringVar(&o.url, prometheusFlag, "", "Prometheus server that PredictedMetrics may query, that WorkerPools "+
 		"query that name none, and that the extender reads the use of nodes from, such as "+
 		"http://prometheus.monitoring:9090.")
 	o.history = model.Duration(history.Span)
-	fs.Var(&o.history, "prometheus-history", "How far back to read the load of a PredictedMetric that is known for less than a day, such as 8d or 36h, from the Prometheus server of its source: what it does each day and "+
-		"week is known at once. It is read slowly, behind all other queries, and once: then it is in the checkpoint. 0 turns this off.")
+	fs.Var(&o.history, "prometheus-history",
+		"How far back to read the load of a PredictedMetric that is known for less than a day, such as 8d or 36h, from the Prometheus server of its source: what it does each day and "+
+			"week is known at once. It is read slowly, behind all other queries, and once: then it is in the checkpoint. 0 turns this off.")
 	fs.Int64Var(&o.limits.MaxMemory, "prometheus-max-memory", promapi.DefaultMaxMemory, "Maximum memory that the "+
 		"answers to all queries of PredictedMetrics take at once, in bytes. One answer has at most an eighth of "+
 		"it, and a series for each 25 KiB. Namespaces get equal shares when it is scarce.")
@@ -59,7 +61,9 @@ func (o *prometheusOptions) addFlags(fs *pflag.FlagSet) {
 func (o *prometheusOptions) validate() error {
 	var errs []error
 	if h := time.Duration(o.history); h != 0 && (h < leastHistory || h > history.Span) {
-		errs = append(errs, cli.BadFlag("prometheus-history", o.history, fmt.Sprintf("0, or from %s to %s: nothing before is of use", model.Duration(leastHistory), model.Duration(history.Span))))
+		errs = append(errs, cli.BadFlag("prometheus-history", o.history,
+			fmt.Sprintf("0, or from %s to %s: nothing before is of use", model.Duration(leastHistory),
+				model.Duration(history.Span))))
 	}
 	if o.limits.MaxMemory < 1<<20 {
 		errs = append(errs, cli.BadFlag("prometheus-max-memory", o.limits.MaxMemory, "at least 1048576"))

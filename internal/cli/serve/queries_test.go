@@ -100,7 +100,8 @@ func alertQueries(t *testing.T) map[string]string {
 // ofTargets are the labels that every series of a pod has by docs/operating.md.
 var ofTargets = []string{"namespace", "pod", "instance"}
 
-// TestQueriesNameWhatIsExposed holds the alerts and the dashboards to metrics that there are, with the labels that they have.
+// TestQueriesNameWhatIsExposed holds the alerts and the dashboards to metrics that there are, with
+// the labels that they have.
 func TestQueriesNameWhatIsExposed(t *testing.T) {
 	exposed := expose(t)
 	promQL := parser.NewParser(parser.Options{})
@@ -114,7 +115,8 @@ func TestQueriesNameWhatIsExposed(t *testing.T) {
 	}
 }
 
-// checkLabels fails the test unless all metrics below a node exist, and selectors and aggregations name labels that they have.
+// checkLabels fails the test unless all metrics below a node exist, and selectors and aggregations
+// name labels that they have.
 func checkLabels(t *testing.T, exposed *exposed, where string, root parser.Node) {
 	t.Helper()
 	parser.Inspect(root, func(node parser.Node, _ []parser.Node) error {
@@ -129,7 +131,8 @@ func checkLabels(t *testing.T, exposed *exposed, where string, root parser.Node)
 		case *parser.AggregateExpr:
 			assert.False(t, n.Without, where)
 			for _, name := range n.Grouping {
-				assert.True(t, someHas(t, exposed, where, n.Expr, name), "%s: no series has the label %s: %s", where, name, n)
+				assert.True(t, someHas(t, exposed, where, n.Expr, name), "%s: no series has the label %s: %s", where,
+					name, n)
 			}
 		}
 		return nil

@@ -36,8 +36,8 @@ import (
 // namespaceFlag is the namespace that Foresail runs in, as in the commands that find it in a cluster.
 const namespaceFlag = "foresail-namespace"
 
-// runOptions are the flags of the run command. validate checks them and changes nothing, complete loads the files that they
-// name, run runs.
+// runOptions are the flags of the run command. validate checks them and changes nothing, complete
+// loads the files that they name, run runs.
 type runOptions struct {
 	enable    []string
 	namespace string // that Foresail runs in
@@ -158,12 +158,14 @@ histories. For each WorkerPool one, elected through the pool's journal, launches
 	return c
 }
 
-// flagGroups returns the flags in groups, in the order of the help. It is called once: each flag is defined then.
+// flagGroups returns the flags in groups, in the order of the help. It is called once: each flag is
+// defined then.
 func (o *runOptions) flagGroups() cliflag.NamedFlagSets {
 	var groups cliflag.NamedFlagSets
 	fs := groups.FlagSet(groupRun)
 	fs.StringSliceVar(&o.enable, "enable", []string{enableAdapter}, "Parts to run: "+acceptEnable+".")
-	fs.StringSliceVar(&o.adapter.namespaces, "namespaces", nil, "Namespaces whose PredictedMetrics are served. Empty is all namespaces.")
+	fs.StringSliceVar(&o.adapter.namespaces, "namespaces", nil,
+		"Namespaces whose PredictedMetrics are served. Empty is all namespaces.")
 	fs.StringVar(&o.namespace, namespaceFlag, podNamespace(), "Namespace that Foresail runs in: that of its "+
 		"Lease, of the Service that the APIService leads to, and of the Secret of its certificate authority. In a "+
 		"pod it defaults to the pod's.")
@@ -199,9 +201,11 @@ func trimmed(list []string) []string {
 	return words
 }
 
-// validate returns everything that is wrong with the flags, joined. It reads the files that they name and changes nothing.
+// validate returns everything that is wrong with the flags, joined. It reads the files that they
+// name and changes nothing.
 func (o *runOptions) validate() error {
-	errs := []error{o.validateEnable(), o.anonymous.validate(), logsapi.Validate(o.logging, nil, nil).ToAggregate(), o.serving.validate(), o.tracing.validate(), o.sources.validate()}
+	errs := []error{o.validateEnable(), o.anonymous.validate(), logsapi.Validate(o.logging, nil, nil).ToAggregate(),
+		o.serving.validate(), o.tracing.validate(), o.sources.validate()}
 	if o.enabled(enableAdapter) {
 		errs = append(errs, o.adapter.validate())
 	} else {
@@ -278,7 +282,8 @@ func (o *runOptions) run(ctx context.Context) error {
 	}
 	ready.set(func() error { return join(parts, (*part).readiness) })
 	live.set(func() error { return join(parts, (*part).liveness) })
-	log.Info("Running", "enabled", o.enable, "http", o.serving.probeAddress, "metrics", o.serving.metricsAddress, "cluster", config.Host)
+	log.Info("Running", "enabled", o.enable, "http", o.serving.probeAddress, "metrics", o.serving.metricsAddress,
+		"cluster", config.Host)
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return mgr.Start(ctx) })
@@ -342,8 +347,8 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// newManager returns a manager without pods in its cache. It elects no leader: a manager that loses its lease ends the process,
-// and with it the samples.
+// newManager returns a manager without pods in its cache. It elects no leader: a manager that loses
+// its lease ends the process, and with it the samples.
 func (o *runOptions) newManager(
 	config *rest.Config, scheme *runtime.Scheme, watches *predictedmetric.Watches,
 ) (ctrl.Manager, error) {
@@ -362,7 +367,8 @@ func (o *runOptions) newManager(
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Cache: options, Metrics: served, HealthProbeBindAddress: noAddress})
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Cache: options, Metrics: served,
+		HealthProbeBindAddress: noAddress})
 	if err != nil || watcher == nil {
 		return mgr, err
 	}

@@ -47,7 +47,8 @@ func TestValidateReportsEverythingAtOnce(t *testing.T) {
 }
 
 func TestValidateChangesNothing(t *testing.T) {
-	o := parsedRun(t, "--enable=adapter, nodepool", "--namespaces= shop", "--leader-elect=false", "--apiservice=none", "--prometheus=http://prometheus:9090",
+	o := parsedRun(t, "--enable=adapter, nodepool", "--namespaces= shop", "--leader-elect=false", "--apiservice=none",
+		"--prometheus=http://prometheus:9090",
 		"--prometheus-config-file="+clitest.File(t, "servers.yaml", "servers: [{address: 'http://prometheus:9090'}]"),
 		"--notify-webhook-url-file="+clitest.File(t, "webhook", "https://hooks.example.com/1\n"),
 		"--nodepool-cost-report=24h", "--prices="+clitest.File(t, "prices.yaml", "t3.small: {onDemand: 0.02}"))
@@ -69,7 +70,8 @@ func TestValidateChangesNothing(t *testing.T) {
 func TestHelpOfRunHasFlagsInGroups(t *testing.T) {
 	code, out, _ := foresail(t, "", "run", "--help")
 	assert.Equal(t, cli.ExitDone, code)
-	for _, group := range []string{"General flags:", "Cluster flags:", "API service flags:", "Forwarding flags:", "Samples flags:", "Worker pools flags:", "Scheduler extender flags:", "Secure serving flags:", "Logging flags:"} {
+	for _, group := range []string{"General flags:", "Cluster flags:", "API service flags:", "Forwarding flags:",
+		"Samples flags:", "Worker pools flags:", "Scheduler extender flags:", "Secure serving flags:", "Logging flags:"} {
 		assert.Contains(t, out, group)
 	}
 	assert.Contains(t, out, "Examples:")

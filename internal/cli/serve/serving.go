@@ -34,8 +34,8 @@ const (
 	certDirFlag        = "cert-dir"
 )
 
-// servingOptions are the flags of what a process serves whatever its parts are: probes to anyone, metrics and explain to those
-// that the cluster authenticates and authorizes.
+// servingOptions are the flags of what a process serves whatever its parts are: probes to anyone,
+// metrics and explain to those that the cluster authenticates and authorizes.
 type servingOptions struct {
 	probeAddress   string
 	metricsAddress string
@@ -45,12 +45,15 @@ type servingOptions struct {
 }
 
 func (o *servingOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.probeAddress, "http-address", ":8080", "Address that serves the probes /livez and /readyz over HTTP, to anyone. 0 serves none.")
-	fs.StringVar(&o.metricsAddress, metricsAddressFlag, ":8443", "Address that serves /metrics, explain and the dashboard over HTTPS, to clients that the cluster authenticates and authorizes. 0 serves none.")
+	fs.StringVar(&o.probeAddress, "http-address", ":8080",
+		"Address that serves the probes /livez and /readyz over HTTP, to anyone. 0 serves none.")
+	fs.StringVar(&o.metricsAddress, metricsAddressFlag, ":8443",
+		"Address that serves /metrics, explain and the dashboard over HTTPS, to clients that the cluster authenticates and authorizes. 0 serves none.")
 	fs.StringVar(&o.certDir, metricsCertFlag, "", "Folder with the certificate of --metrics-address, tls.crt, and "+
 		"its key, tls.key, read again when they change; empty makes a certificate at start, signed by itself, or "+
 		"serves HTTP with --allow-anonymous=metrics.")
-	fs.BoolVar(&o.profiling, "profiling", false, "Serve CPU and memory profiles below /debug/pprof/ of --metrics-address, to clients with the right to get these paths.")
+	fs.BoolVar(&o.profiling, "profiling", false,
+		"Serve CPU and memory profiles below /debug/pprof/ of --metrics-address, to clients with the right to get these paths.")
 }
 
 // validate also reads the files that flags name.
@@ -63,7 +66,8 @@ func (o *servingOptions) validate() error {
 			continue
 		}
 		if err := checkAddress(a.value); err != nil {
-			errs = append(errs, cli.BadFlag(a.flag, fmt.Sprintf("%q", a.value), fmt.Sprintf("a host and a port, such as %s or 127.0.0.1%s, or 0: %v", a.such, a.such, err)))
+			errs = append(errs, cli.BadFlag(a.flag, fmt.Sprintf("%q", a.value),
+				fmt.Sprintf("a host and a port, such as %s or 127.0.0.1%s, or 0: %v", a.such, a.such, err)))
 		}
 	}
 	if o.profiling && o.metricsAddress == noAddress {
@@ -111,13 +115,14 @@ func checkCertDir(flag, folder string) error {
 	return nil
 }
 
-// metricsServer returns the options of the server of metrics, to which parts add what explain asks for, and what keeps its
-// certificate up to date, nil if nothing has to.
+// metricsServer returns the options of the server of metrics, to which parts add what explain asks
+// for, and what keeps its certificate up to date, nil if nothing has to.
 func (o *servingOptions) metricsServer() (metricsserver.Options, ctrlmanager.Runnable, error) {
 	options := metricsserver.Options{BindAddress: o.metricsAddress}
 	if o.profiling {
 		options.ExtraHandlers = map[string]http.Handler{
-			"/debug/pprof/": http.HandlerFunc(pprof.Index), "/debug/pprof/profile": http.HandlerFunc(pprof.Profile), "/debug/pprof/trace": http.HandlerFunc(pprof.Trace),
+			"/debug/pprof/": http.HandlerFunc(pprof.Index), "/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+			"/debug/pprof/trace": http.HandlerFunc(pprof.Trace),
 		}
 	}
 	strangers := o.anonymous.allows(anonymousMetrics)
@@ -140,8 +145,9 @@ func (o *servingOptions) metricsServer() (metricsserver.Options, ctrlmanager.Run
 
 type getCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// certificate returns what answers with the certificate of the files, or with one that is made now. The library would
-// otherwise take one that it finds in the folder for temporary files, where anyone on the host may have put it.
+// certificate returns what answers with the certificate of the files, or with one that is made now.
+// The library would otherwise take one that it finds in the folder for temporary files, where
+// anyone on the host may have put it.
 func (o *servingOptions) certificate() (getCertificate, ctrlmanager.Runnable, error) {
 	if o.certDir != "" {
 		watcher, err := certwatcher.New(certificateIn(o.certDir))
@@ -150,7 +156,8 @@ func (o *servingOptions) certificate() (getCertificate, ctrlmanager.Runnable, er
 		}
 		return watcher.GetCertificate, watcher, nil
 	}
-	cert, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil, "")
+	cert, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil,
+		"")
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a certificate for --%s: %w", metricsAddressFlag, err)
 	}

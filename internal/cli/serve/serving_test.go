@@ -85,7 +85,8 @@ func TestMetricsHaveNoCertificateOfOthers(t *testing.T) {
 	require.NotNil(t, config.GetCertificate, "with it the library looks for none")
 	pair, err := config.GetCertificate(nil)
 	require.NoError(t, err)
-	assert.NotContains(t, string(cert), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
+	assert.NotContains(t, string(cert),
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
 }
 
 func TestProbes(t *testing.T) {

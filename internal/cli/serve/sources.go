@@ -18,7 +18,8 @@ import (
 // registeredSources lists all sources. A new one is added here.
 func registeredSources(anonymous *anonymousOptions) []source.Registration {
 	strangers := func() bool { return anonymous.allows(anonymousRemoteWrite) }
-	return []source.Registration{pods.Registration(), prometheus.Registration(), remotewrite.Registration(strangers), resource.Registration()}
+	return []source.Registration{pods.Registration(), prometheus.Registration(), remotewrite.Registration(strangers),
+		resource.Registration()}
 }
 
 // sourceOptions are the flags of the sources of samples.
@@ -68,7 +69,8 @@ func (o *sourceOptions) complete() error { return o.prometheus.complete() }
 func (o *sourceOptions) build(mgr ctrl.Manager, podsKnown func() error) (source.Set, error) {
 	limits := o.prometheus.api()
 	sources, err := source.NewSet(o.registered, source.Environment{
-		Cluster: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Registerer: metrics.Registry, UserAgent: limits.UserAgent,
+		Cluster: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Registerer: metrics.Registry,
+		UserAgent: limits.UserAgent,
 		PodsKnown: podsKnown, Prometheus: limits, QueryTimeout: queryTimeout,
 	})
 	if err != nil {

@@ -22,7 +22,8 @@ func TestAllSourcesOfTheAPIAreRegistered(t *testing.T) {
 }
 
 func TestFlagsOfSources(t *testing.T) {
-	empty, servers := clitest.File(t, "token", ""), clitest.File(t, "servers.yaml", "servers: [{address: 'http://prometheus:9090'}]")
+	empty, servers := clitest.File(t, "token", ""), clitest.File(t, "servers.yaml",
+		"servers: [{address: 'http://prometheus:9090'}]")
 	for _, c := range []struct {
 		args string
 		want string // "" for nothing wrong
@@ -36,8 +37,9 @@ func TestFlagsOfSources(t *testing.T) {
 				`or in --remote-write-web-config-file basic_auth_users, or client certificates with client_allowed_sans) or anonymous clients are allowed (--allow-anonymous=remote-write): anybody who can reach it could write`},
 		{"--remote-write-address :9201 --remote-write-web-config-file /nonexistent",
 			`--remote-write-web-config-file: "/nonexistent": must be a web configuration as Prometheus exporters take it: `},
-		{"--remote-write-address :9201 --remote-write-bearer-token-file " + empty, `--remote-write-bearer-token-file: "` +
-			empty + `": must be a file that holds a token: it is empty`},
+		{"--remote-write-address :9201 --remote-write-bearer-token-file " + empty,
+			`--remote-write-bearer-token-file: "` +
+				empty + `": must be a file that holds a token: it is empty`},
 		{"--remote-write-bearer-token-file " + empty, `--remote-write-bearer-token-file: "` + empty +
 			`": must be left out while --remote-write-address is empty`},
 		{"--scrape-concurrency 1", `--scrape-concurrency: 1: must be at least 2`},
@@ -76,7 +78,8 @@ func TestServersThatMayBeQueried(t *testing.T) {
 		"--prometheus http://own":             {"http://own"},
 		"--prometheus-config-file " + servers: {"http://prometheus:9090"},
 		"--prometheus-allow-unlisted":         {"http://own", "http://prometheus:9090", "http://other"},
-		"--prometheus-allow-unlisted --prometheus-config-file " + servers: {"http://own", "http://prometheus:9090", "http://other"},
+		"--prometheus-allow-unlisted --prometheus-config-file " + servers: {"http://own", "http://prometheus:9090",
+			"http://other"},
 	} {
 		var o sourceOptions
 		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)

@@ -29,9 +29,10 @@ const (
 type tracingOptions struct{ file string }
 
 func (o *tracingOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.file, tracingFlag, "", "File with a TracingConfiguration, as for kube-apiserver: the endpoint of an OpenTelemetry collector, to which traces go by OTLP over gRPC "+
-		"without TLS, and samplingRatePerMillion, how many reads of forecasts and requests to the Kubernetes API are traced, in addition to those whose caller is traced. Actions of WorkerPools, from launch to "+
-		"Ready and from drain to termination, are all traced. Empty sends nothing.")
+	fs.StringVar(&o.file, tracingFlag, "",
+		"File with a TracingConfiguration, as for kube-apiserver: the endpoint of an OpenTelemetry collector, to which traces go by OTLP over gRPC "+
+			"without TLS, and samplingRatePerMillion, how many reads of forecasts and requests to the Kubernetes API are traced, in addition to those whose caller is traced. Actions of WorkerPools, from launch to "+
+			"Ready and from drain to termination, are all traced. Empty sends nothing.")
 }
 
 func (o *tracingOptions) read() (*tracingapi.TracingConfiguration, error) {
@@ -43,7 +44,8 @@ func (o *tracingOptions) read() (*tracingapi.TracingConfiguration, error) {
 		err = tracingapi.ValidateTracingConfiguration(config, feature.DefaultFeatureGate, nil).ToAggregate()
 	}
 	if err != nil {
-		return nil, cli.BadFlag(tracingFlag, fmt.Sprintf("%q", o.file), fmt.Sprintf("a file with a TracingConfiguration of apiserver.config.k8s.io/v1: %v", err))
+		return nil, cli.BadFlag(tracingFlag, fmt.Sprintf("%q", o.file),
+			fmt.Sprintf("a file with a TracingConfiguration of apiserver.config.k8s.io/v1: %v", err))
 	}
 	return config, nil
 }
@@ -71,7 +73,8 @@ func (o *tracingOptions) start(ctx context.Context) (*traces, error) {
 	}
 	of := []resource.Option{
 		resource.WithFromEnv(), // OTEL_RESOURCE_ATTRIBUTES
-		resource.WithAttributes(semconv.ServiceName("foresail"), semconv.ServiceVersion(cli.BuildVersion()), semconv.ServiceInstanceID(host)),
+		resource.WithAttributes(semconv.ServiceName("foresail"), semconv.ServiceVersion(cli.BuildVersion()),
+			semconv.ServiceInstanceID(host)),
 	}
 	out := &traces{}
 	if out.sampled, err = tracing.NewProvider(ctx, config, nil, of); err != nil {

@@ -20,13 +20,15 @@ type spans struct {
 	received chan *collector.ExportTraceServiceRequest
 }
 
-func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+func (s *spans) Export(_ context.Context,
+	r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
 	s.received <- r
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
 func tracingFile(t *testing.T, endpoint string) string {
-	return clitest.File(t, "tracing.yaml", "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: "+endpoint+"\nsamplingRatePerMillion: 0\n")
+	return clitest.File(t, "tracing.yaml",
+		"apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: "+endpoint+"\nsamplingRatePerMillion: 0\n")
 }
 
 // TestTracesReachACollector: actions are sent whatever the rate is, reads are not.
@@ -73,6 +75,7 @@ func TestTracingConfigurationIsChecked(t *testing.T) {
 		clitest.File(t, "other.yaml", "apiVersion: v1\nkind: Pod\n"),
 		tracingFile(t, "localhost:4317\nunknown: 1"),
 	} {
-		require.ErrorContains(t, (&tracingOptions{path}).validate(), "must be a file with a TracingConfiguration of apiserver.config.k8s.io/v1: ", path)
+		require.ErrorContains(t, (&tracingOptions{path}).validate(),
+			"must be a file with a TracingConfiguration of apiserver.config.k8s.io/v1: ", path)
 	}
 }

@@ -30,8 +30,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// watchedAPI serves many nodes and pods to be listed and watched, as protobuf and on loopback. It makes each one anew, so that
-// it needs no memory for them.
+// watchedAPI serves many nodes and pods to be listed and watched, as protobuf and on loopback. It
+// makes each one anew, so that it needs no memory for them.
 type watchedAPI struct {
 	*httptest.Server
 	nodes, pods int
@@ -46,7 +46,8 @@ type watchedAPI struct {
 
 func serveWatched(t testing.TB, nodes, pods int) *watchedAPI {
 	t.Helper()
-	a := &watchedAPI{nodes: nodes, pods: pods, requests: map[string]int{}, watchers: map[chan []byte]bool{}, version: nodes + pods}
+	a := &watchedAPI{nodes: nodes, pods: pods, requests: map[string]int{}, watchers: map[chan []byte]bool{},
+		version: nodes + pods}
 	a.protobuf, _ = runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	a.Server = httptest.NewUnstartedServer(a)
 	a.Listener = &countedListener{a.Listener, &a.sent}
@@ -184,8 +185,10 @@ func (a *watchedAPI) writeInitial(ctx context.Context, w io.Writer, kind string)
 		}
 	}
 	end := map[string]runtime.Object{
-		"nodes": &corev1.Node{}, "pods": &corev1.Pod{}, "daemonsets": &appsv1.DaemonSet{}, "poddisruptionbudgets": &policyv1.PodDisruptionBudget{},
-		"persistentvolumeclaims": &corev1.PersistentVolumeClaim{}, "persistentvolumes": &corev1.PersistentVolume{}, "storageclasses": &storagev1.StorageClass{}, "csinodes": &storagev1.CSINode{},
+		"nodes": &corev1.Node{}, "pods": &corev1.Pod{}, "daemonsets": &appsv1.DaemonSet{},
+		"poddisruptionbudgets":   &policyv1.PodDisruptionBudget{},
+		"persistentvolumeclaims": &corev1.PersistentVolumeClaim{}, "persistentvolumes": &corev1.PersistentVolume{},
+		"storageclasses": &storagev1.StorageClass{}, "csinodes": &storagev1.CSINode{},
 	}[kind]
 	end.(metav1.Object).SetResourceVersion(strconv.Itoa(a.nodes + a.pods))
 	end.(metav1.Object).SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
@@ -218,23 +221,31 @@ func (a *watchedAPI) event(kind watch.EventType, o runtime.Object) []byte {
 }
 
 func (a *watchedAPI) encode(o runtime.Object, w io.Writer) error {
-	return scheme.Codecs.EncoderForVersion(a.protobuf.Serializer, schema.GroupVersions(scheme.Scheme.PrioritizedVersionsAllGroups())).Encode(o, w)
+	return scheme.Codecs.EncoderForVersion(a.protobuf.Serializer,
+		schema.GroupVersions(scheme.Scheme.PrioritizedVersionsAllGroups())).Encode(o, w)
 }
 
 func watchedNode(i int) *corev1.Node {
 	name := fmt.Sprintf("n-%05d", i)
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: name, UID: types.UID(name), ResourceVersion: strconv.Itoa(i + 1), CreationTimestamp: metav1.NewTime(time.Unix(1.8e9, 0)),
-		Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelTopologyZone: string(rune('a' + i%3)), corev1.LabelInstanceTypeStable: "m5.xlarge"},
+		Name: name, UID: types.UID(name), ResourceVersion: strconv.Itoa(i + 1),
+		CreationTimestamp: metav1.NewTime(time.Unix(1.8e9, 0)),
+		Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelTopologyZone: string(rune('a' + i%3)),
+			corev1.LabelInstanceTypeStable: "m5.xlarge"},
 	}}
 	n.Status.Allocatable = corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110"),
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
+		corev1.ResourcePods: resource.MustParse("110"),
 	}
 	n.Status.Capacity = n.Status.Allocatable
-	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.%d.%d.1", i/250, i%250)}}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(1.8e9+60, 0))}}
+	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP,
+		Address: fmt.Sprintf("10.%d.%d.1", i/250, i%250)}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(time.Unix(1.8e9+60, 0))}}
 	for j := range 50 {
-		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example.com/team/app-%d@sha256:%064d", j, j)}, SizeBytes: 1e8})
+		n.Status.Images = append(n.Status.Images,
+			corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example.com/team/app-%d@sha256:%064d", j, j)},
+				SizeBytes: 1e8})
 	}
 	return n
 }
@@ -243,21 +254,32 @@ func watchedNode(i int) *corev1.Node {
 func watchedPod(i, nodes int) *corev1.Pod {
 	app, team, at := fmt.Sprintf("app-%d", i%300), fmt.Sprintf("team-%d", i%300%40), metav1.NewTime(time.Unix(1.8e9, 0))
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: fmt.Sprintf("%s-6d4cf56db6-%05d", app, i), Namespace: team, UID: types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i)),
+		Name: fmt.Sprintf("%s-6d4cf56db6-%05d", app, i), Namespace: team,
+		UID:             types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i)),
 		ResourceVersion: strconv.Itoa(nodes + i + 1), CreationTimestamp: at,
-		Labels:          map[string]string{"app.kubernetes.io/name": app, "app.kubernetes.io/instance": app, "pod-template-hash": "6d4cf56db6", "team": team},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app + "-6d4cf56db6", UID: types.UID("owner-of-" + app), Controller: new(true)}},
-		ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:x":"` + strings.Repeat("x", 2000) + `"}}`)}},
+		Labels: map[string]string{"app.kubernetes.io/name": app, "app.kubernetes.io/instance": app,
+			"pod-template-hash": "6d4cf56db6", "team": team},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app + "-6d4cf56db6",
+			UID: types.UID("owner-of-" + app), Controller: new(true)}},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet",
+			Operation: metav1.ManagedFieldsOperationUpdate,
+			FieldsV1:  metav1.NewFieldsV1(`{"f:status":{"f:x":"` + strings.Repeat("x", 2000) + `"}}`)}},
 	}}
-	c := corev1.Container{Name: "main", Image: "registry.example.com/team/" + app, Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9090, Protocol: corev1.ProtocolTCP}}}
-	c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}
+	c := corev1.Container{Name: "main", Image: "registry.example.com/team/" + app,
+		Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9090, Protocol: corev1.ProtocolTCP}}}
+	c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),
+		corev1.ResourceMemory: resource.MustParse("128Mi")}
 	for j := range 20 {
 		c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("NAME_%d", j), Value: fmt.Sprintf("value-%d-%d", i, j)})
 	}
-	p.Spec = corev1.PodSpec{NodeName: fmt.Sprintf("n-%05d", i%nodes), Containers: []corev1.Container{c}, NodeSelector: map[string]string{"pool": "default"}}
-	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255), Conditions: []corev1.PodCondition{
-		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at}, {Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: at},
-	}}
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}}}
+	p.Spec = corev1.PodSpec{NodeName: fmt.Sprintf("n-%05d", i%nodes), Containers: []corev1.Container{c},
+		NodeSelector: map[string]string{"pool": "default"}}
+	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255),
+		Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at},
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: at},
+		}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Ready: true,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}}}
 	return p
 }

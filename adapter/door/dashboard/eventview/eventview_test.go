@@ -71,7 +71,8 @@ func TestTheNewestComeFirst(t *testing.T) {
 	other := about("OfAnotherGroup", time.Second)
 	other.InvolvedObject.APIVersion = "example.com/v1"
 
-	list := of(bare, about("Once", 3*time.Second), first, again, other, old).List(t.Context(), "PredictedMetric", checkout)
+	list := of(bare, about("Once", 3*time.Second), first, again, other, old).List(t.Context(), "PredictedMetric",
+		checkout)
 	require.Empty(t, list.Problem)
 	event := func(reason string, since time.Duration, count int32) Event {
 		return Event{Time: now.Add(-since), Type: "Normal", Reason: reason, Message: "about " + reason, Count: count}
@@ -123,7 +124,8 @@ func TestAnswersAreBounded(t *testing.T) {
 			list := &corev1.EventList{}
 			assert.Equal(t, asked > 0, a.ListOptions.Continue != "")
 			for i := range pageSize {
-				e := about(fmt.Sprintf("R%d", asked*pageSize+i), time.Hour-time.Duration(asked*pageSize+i)*time.Millisecond)
+				e := about(fmt.Sprintf("R%d", asked*pageSize+i),
+					time.Hour-time.Duration(asked*pageSize+i)*time.Millisecond)
 				e.Message = strings.Repeat("é", maxText)
 				list.Items = append(list.Items, e)
 			}

@@ -134,8 +134,9 @@ func TestTheTokenOpensThePage(t *testing.T) {
 			http.StatusMisdirectedRequest},
 		"a change": {request{method: http.MethodPost, path: "/dashboard/v1/metrics", cookie: cookie},
 			http.StatusMethodNotAllowed},
-		"a path that leaves that of data": {request{path: "/dashboard/../metrics", cookie: cookie}, http.StatusNotFound},
-		"a file that there is not":        {request{path: "/metrics", cookie: cookie}, http.StatusNotFound},
+		"a path that leaves that of data": {request{path: "/dashboard/../metrics", cookie: cookie},
+			http.StatusNotFound},
+		"a file that there is not": {request{path: "/metrics", cookie: cookie}, http.StatusNotFound},
 	} {
 		w := c.to(p)
 		assert.Equal(t, c.code, w.Code, name)
@@ -143,7 +144,8 @@ func TestTheTokenOpensThePage(t *testing.T) {
 		assert.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'", name)
 		assert.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"), name)
 		assert.Equal(t, "no-referrer", w.Header().Get("Referrer-Policy"), name)
-		assert.Equal(t, c.code == http.StatusOK && strings.Contains(c.path, "token="), len(w.Result().Cookies()) == 1, name)
+		assert.Equal(t, c.code == http.StatusOK && strings.Contains(c.path, "token="), len(w.Result().Cookies()) == 1,
+			name)
 	}
 	assert.Equal(t, []string{"/dashboard/v1/metrics"}, asked, "no one else has the replica asked")
 }
@@ -165,7 +167,8 @@ func TestAnswersOfTheReplicaAreHandedOn(t *testing.T) {
 		{Answer{http.StatusOK, "application/json", []byte(`{}`)}, nil, http.StatusOK, "application/json", "{}"},
 		{Answer{http.StatusBadRequest, "text/plain", []byte("limit: must be")}, nil, http.StatusBadRequest,
 			"text/plain; charset=utf-8", "limit: must be"},
-		{Answer{http.StatusOK, "text/html", []byte("<script>")}, nil, http.StatusOK, "text/plain; charset=utf-8", "<script>"},
+		{Answer{http.StatusOK, "text/html", []byte("<script>")}, nil, http.StatusOK, "text/plain; charset=utf-8",
+			"<script>"},
 		{Answer{}, errors.New("no replica answers"), http.StatusBadGateway,
 			"text/plain; charset=utf-8", "no replica answers\n"},
 	} {

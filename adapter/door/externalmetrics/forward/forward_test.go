@@ -104,16 +104,17 @@ func TestOnlyReadsOfOtherMetricsAreForwarded(t *testing.T) {
 		queue + "?watch=true":                                            "own",
 		queue + "/":                                                      "own",
 		queue + "/status":                                                "own",
-		queue + "%2F..%2Fother":                                          "own", // for which the caller was not authorized
-		prefix + "/namespaces/shop//queue":                               "own",
-		prefix + "/namespaces/shop/..":                                   "own",
-		prefix + "/namespaces/shop/%2e%2e":                               "own",
-		prefix + "/namespaces/../queue":                                  "own",
-		prefix + "/namespaces/shop":                                      "own",
-		prefix + "/queue":                                                "own",
-		prefix:                                                           "own",
-		"/apis/custom.metrics.k8s.io/v1beta1/namespaces/shop/queue":      "own",
-		"/apis/external.metrics.k8s.io/v1/namespaces/shop/queue":         "own",
+		// for which the caller was not authorized
+		queue + "%2F..%2Fother":            "own",
+		prefix + "/namespaces/shop//queue": "own",
+		prefix + "/namespaces/shop/..":     "own",
+		prefix + "/namespaces/shop/%2e%2e": "own",
+		prefix + "/namespaces/../queue":    "own",
+		prefix + "/namespaces/shop":        "own",
+		prefix + "/queue":                  "own",
+		prefix:                             "own",
+		"/apis/custom.metrics.k8s.io/v1beta1/namespaces/shop/queue": "own",
+		"/apis/external.metrics.k8s.io/v1/namespaces/shop/queue":    "own",
 		"/metrics": "own",
 	} {
 		assert.Equal(t, want, read(f, newRead(t.Context(), target)).Body.String(), target)

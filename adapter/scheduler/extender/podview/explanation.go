@@ -37,7 +37,8 @@ type Explanation struct {
 	Prioritize *extender.ScoreDecision  `json:"prioritize,omitempty"` // nil also if one node was left
 	// Answered are the replicas that did, by name.
 	Answered []string `json:"answered"`
-	// Unreachable says of each replica that could not be asked why, by its name. Theirs may have been the newest answer.
+	// Unreachable says of each replica that could not be asked why, by its name. Theirs may have
+	// been the newest answer.
 	Unreachable map[string]string `json:"unreachable,omitempty"`
 }
 

@@ -19,9 +19,10 @@ type View struct {
 	Another   string    `json:"another,omitempty"`  // said of answers about another pod of that name
 	Facts     []Fact    `json:"facts"`
 	Filtered  []Reason  `json:"filteredFor"`
-	Nodes     []Node    `json:"nodes"`      // the best first, filtered ones last: maxNodes at most, the pod's own among them
-	About     string    `json:"aboutNodes"` // how many there are, and which are left out
-	Missing   []string  `json:"missing"`    // about replicas that could not be asked
+	// the best first, filtered ones last: maxNodes at most, the pod's own among them
+	Nodes   []Node   `json:"nodes"`
+	About   string   `json:"aboutNodes"` // how many there are, and which are left out
+	Missing []string `json:"missing"`    // about replicas that could not be asked
 }
 
 // Node is the verdict on a node.

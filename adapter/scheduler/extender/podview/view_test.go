@@ -30,15 +30,18 @@ var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 // answer is one of five minutes ago, of which the last of the scored nodes is the best.
 func answer(scored, filtered int) extender.Explanation {
 	about := extender.Decision{At: now.Add(-5 * time.Minute), UID: "uid-1",
-		Requests: extender.Amounts{CPU: 0.25, Memory: 200 << 20}, Estimate: extender.Amounts{CPU: 0.3, Memory: 250 << 20}}
+		Requests: extender.Amounts{CPU: 0.25, Memory: 200 << 20}, Estimate: extender.Amounts{CPU: 0.3,
+			Memory: 250 << 20}}
 	filter := &extender.FilterDecision{Decision: about, Passed: scored, Filtered: filtered}
 	prioritize := &extender.ScoreDecision{Decision: about}
 	for i := range scored {
 		name := fmt.Sprintf("node-%04d", i)
 		cpu := &extender.Share{Predicted: new(2.0), Assumed: 0.25, Pod: 0.25, Allocatable: 4}
-		filter.Nodes = append(filter.Nodes, extender.FilterNode{Name: name, Reason: "fits", Message: "passed", CPU: cpu})
+		filter.Nodes = append(filter.Nodes, extender.FilterNode{Name: name, Reason: "fits", Message: "passed",
+			CPU: cpu})
 		prioritize.Nodes = append(prioritize.Nodes,
-			extender.ScoredNode{Name: name, Score: i * 10 / scored, Used: 0.625, CPU: cpu, Message: "62% used with this pod"})
+			extender.ScoredNode{Name: name, Score: i * 10 / scored, Used: 0.625, CPU: cpu,
+				Message: "62% used with this pod"})
 	}
 	for i := range filtered {
 		filter.Nodes = append(filter.Nodes, extender.FilterNode{
@@ -88,11 +91,13 @@ func TestViewHasTheWordsOfTheTable(t *testing.T) {
 	require.Len(t, v.Nodes, 7)
 	assert.Equal(t, Node{
 		Name: "node-0001", Here: true, Verdict: "scored", Score: new(3), Used: "0.62",
-		CPU: Amounts{"2.00", "0.25", "0.25", "4.00"}, Memory: Amounts{"?", "?", "?", "?"}, Message: "62% used with this pod",
+		CPU: Amounts{"2.00", "0.25", "0.25", "4.00"}, Memory: Amounts{"?", "?", "?", "?"},
+		Message: "62% used with this pod",
 	}, v.Nodes[1], "the best is first")
 	assert.Equal(t, Node{
 		Name: "full-0000", Filtered: true, Verdict: "filtered for memory",
-		CPU: Amounts{"?", "?", "?", "?"}, Memory: Amounts{"(1Gi)", "0", "200Mi", "8Gi"}, Message: "memory would exceed 95%",
+		CPU: Amounts{"?", "?", "?", "?"}, Memory: Amounts{"(1Gi)", "0", "200Mi", "8Gi"},
+		Message: "memory would exceed 95%",
 	}, v.Nodes[3])
 }
 

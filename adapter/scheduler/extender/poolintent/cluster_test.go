@@ -30,7 +30,8 @@ import (
 func told() nodepool.CycleReport {
 	return nodepool.CycleReport{
 		Pool: "workers", At: time.Now(), Leading: true,
-		Decision: plan.Decision{At: time.Now(), Step: plan.Hold, Reason: plan.ActionOpen, Message: "a scale-down is open",
+		Decision: plan.Decision{At: time.Now(), Step: plan.Hold, Reason: plan.ActionOpen,
+			Message:    "a scale-down is open",
 			Candidates: []plan.Target{{Node: "next"}}},
 		Snapshot: plan.Snapshot{Now: time.Now(), Instances: []plan.Instance{
 			{Instance: fleet.Instance{ID: "i-1"}, Worker: true, Node: plan.Node{Name: "next", Ready: true}},

@@ -34,7 +34,8 @@ var ErrUnsynced = errors.New("WorkerPools: not listed yet")
 
 // Cache watches objects of a kind, as the cache of a manager does.
 type Cache interface {
-	GetInformer(ctx context.Context, of client.Object, options ...ctrlcache.InformerGetOption) (ctrlcache.Informer, error)
+	GetInformer(ctx context.Context, of client.Object, options ...ctrlcache.InformerGetOption) (ctrlcache.Informer,
+		error)
 }
 
 // Watcher keeps the intent of pools. It implements [extender.Pools].

@@ -117,7 +117,8 @@ func TestPoolsThatCanGrow(t *testing.T) {
 		}, false},
 		"one whose workers are not known": {func(p *v1alpha1.WorkerPool) { p.Status.Workers = nil }, false},
 		"one for show":                    {func(p *v1alpha1.WorkerPool) { p.Spec.DryRun = true }, false},
-		"one that is being deleted":       {func(p *v1alpha1.WorkerPool) { p.DeletionTimestamp = new(metav1.Now()) }, false},
+		"one that is being deleted": {func(p *v1alpha1.WorkerPool) { p.DeletionTimestamp = new(metav1.Now()) },
+			false},
 		"one that is not healthy": {func(p *v1alpha1.WorkerPool) {
 			p.Status.Conditions[0].Status = metav1.ConditionFalse
 		}, false},
@@ -261,7 +262,8 @@ func TestSilentPool(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"wrong"}, growing(w.PoolIntent()), "nothing was written of the other for two minutes")
 		assert.Equal(t, map[string]string{"wrong-idle": "wrong"}, w.PoolIntent().Candidates)
-		assert.Equal(t, map[string]string{"n1": "slow"}, w.PoolIntent().Removing, "what is committed counts a minute longer")
+		assert.Equal(t, map[string]string{"n1": "slow"}, w.PoolIntent().Removing,
+			"what is committed counts a minute longer")
 		time.Sleep(keptFor)
 		synctest.Wait()
 		assert.Empty(t, w.PoolIntent().Removing)

@@ -157,7 +157,8 @@ func (d *otlp) decodePoints(data []byte, metric string, to Consumer) error {
 			to.Invalid(d.tooManyLabels(metric), 1)
 			continue
 		case len(point) > limit:
-			to.Invalid(fmt.Errorf("%.64s has a data point of %d bytes; at most %d are accepted", metric, len(point), limit), 1)
+			to.Invalid(fmt.Errorf("%.64s has a data point of %d bytes; at most %d are accepted", metric, len(point),
+				limit), 1)
 			continue
 		}
 		d.points = protowire.AppendBytes(protowire.AppendTag(d.points, otlpPoints, protowire.BytesType), point)

@@ -49,7 +49,8 @@ func parseMetric(message []byte) (m otlpMetric, err error) {
 			m.name = f.value
 		case f.number == otlpUnit:
 			m.unit = f.value
-		case !slices.Contains([]protowire.Number{otlpGauge, otlpSum, otlpHistogram, otlpExponential, otlpSummary}, f.number):
+		case !slices.Contains([]protowire.Number{otlpGauge, otlpSum, otlpHistogram, otlpExponential, otlpSummary},
+			f.number):
 		case f.value == nil:
 			return m, Malformed(errWireType)
 		case m.kind != 0:
@@ -79,7 +80,8 @@ func (m *otlpMetric) numbers() bool { return m.kind == otlpGauge || m.kind == ot
 // translatedName returns the name of the metric in Prometheus.
 func (m *otlpMetric) translatedName(l *Limits) (string, error) {
 	if n := len(m.name) + len(m.unit); n > l.LabelValueBytes {
-		return "", fmt.Errorf("a metric has a name and a unit of %d bytes; at most %d are accepted", n, l.LabelValueBytes)
+		return "", fmt.Errorf("a metric has a name and a unit of %d bytes; at most %d are accepted", n,
+			l.LabelValueBytes)
 	}
 	kind := otlptranslator.MetricType(otlptranslator.MetricTypeUnknown)
 	switch {

@@ -174,7 +174,8 @@ func (d *writeV2) resolve() (metric string, err error) {
 	refs := d.series.LabelsRefs
 	d.labels = d.labels[:0]
 	if len(refs)%2 != 0 {
-		return "", fmt.Errorf("a series has %d references to symbols; a name and a value each make that even", len(refs))
+		return "", fmt.Errorf("a series has %d references to symbols; a name and a value each make that even",
+			len(refs))
 	}
 	for i := 0; i < len(refs); i += 2 {
 		name, value := int(refs[i]), int(refs[i+1])
