@@ -246,12 +246,12 @@ generate: ## Generate deep copies, CRDs, the protocol of KEDA, PrometheusRules, 
 	done
 
 .PHONY: docs
-docs: ## Write the generated sections of the documentation anew
+docs: ## Write the generated sections of the documentation
 	FORESAIL_UPDATE_DOCS=1 go test -count=1 -run Generated ./docs ./internal/cli/... ./test/suite/permissions
 
 FIGURES ?= paper
 .PHONY: figures
-figures: ## Measure figures of the docs anew (FIGURES="paper others ablations": minutes; size: half an hour; those of traces need FORESAIL_TRACES)
+figures: ## Measure the figures of the docs (FIGURES="paper others ablations": minutes; size: half an hour; those of traces need FORESAIL_TRACES)
 	go run ./internal/docpages/measure $(FIGURES)
 
 .PHONY: verify-docs

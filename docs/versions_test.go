@@ -17,6 +17,9 @@ import (
 // Two files in ../test require these releases.
 var counterparts = []struct{ name, use, module, oldest, newest string }{
 	{
+		"[Kubernetes](#kubernetes-versions)", "everything",
+		"k8s.io/kubernetes", "env/controlplane/oldest/go.mod", "env/controlplane/components/go.mod",
+	}, {
 		"[KEDA](keda.md#versions)", "ScaledObjects",
 		"github.com/kedacore/keda/v2", "suite/keda/oldest/go.mod", "suite/keda/components/go.mod",
 	}, {
@@ -34,7 +37,7 @@ func TestSupportedVersionsAreGenerated(t *testing.T) {
 	for _, c := range counterparts {
 		rows = append(rows, []string{c.name, c.use, minorOf(t, c.oldest, c.module), minorOf(t, c.newest, c.module)})
 	}
-	assert.Contains(t, pages(t)["keda.md"], "\n- **KEDA "+rows[1][2]+"**: all of this:")
+	assert.Contains(t, pages(t)["keda.md"], "\n- **KEDA "+rows[2][2]+"**: all of this:")
 	docpages.Verify(t, "operating.md", "versions", docpages.Table(rows))
 }
 
