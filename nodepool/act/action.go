@@ -121,7 +121,7 @@ func addSlot(a *state.Action, p fleet.Placement, like state.Slot) {
 }
 
 // planAgain replaces a lost slot by its substitute. What the slot was before need not be recorded,
-// reasonSuffix a placement that was refused cools. The slot has no token yet.
+// because a placement that was refused cools. The slot has no token yet.
 func planAgain(a *state.Action, s plan.Substitute) {
 	old := a.Slots[s.Slot]
 	a.Slots[s.Slot] = state.Slot{

@@ -10,7 +10,7 @@
 //
 // # Scale-up
 //
-// The slots are recorded, each with its parameters and its token. Slots with the same parameters
+// A slot is one instance to launch. The slots are recorded, each with its parameters and its token. Slots with the same parameters
 // share a token and are launched by one call, and several calls run at the same time. All instances
 // of a call have the same tags, so an instance takes any planned slot with its token, and its id is
 // recorded with the slot. After an error that leaves open whether instances were launched, the same

@@ -43,8 +43,8 @@ func (q messages) endOne(ctx context.Context, m provider.Message) error {
 	return err
 }
 
-// advised reports that the cloud advises to leave an instance. Nothing else follows: most of these instances stay.
+// advised reports that the cloud recommends replacing an instance. Nothing else follows: most of these instances stay.
 func (q messages) advised(a plan.Advice) {
 	q.c.event(journal.Event{Reason: journal.EventRebalance, Instance: a.InstanceID, Node: a.Node,
-		Message: fmt.Sprintf("The cloud advises to leave %s", a.InstanceID)})
+		Message: fmt.Sprintf("EC2 recommends replacing %s (rebalance recommendation)", a.InstanceID)})
 }

@@ -25,10 +25,10 @@ type Options struct {
 	TrendLimit      float64 // γ_0 = tan θ_0: a load rises if its trend per tick, as a share of its level, is above that
 	RiskFactor      float64 // k, used by Holt
 	ScaleDownMargin float64 // μ
-	Spillover       float64 // no instance is added for a smaller share of one
+	Spillover       float64 // an excess below this fraction of an instance is ignored
 	MaxStep         int     // N_step; 0 = no limit
 
-	NoiseMargin float64 // the standard deviation of the load of a tick
+	NoiseMargin float64 // the margin for noise, in standard deviations of the load of a tick
 	Lateness    float64 // if above 0, the learned margin is used where it is known
 }
 

@@ -123,7 +123,7 @@ func (r *readers) get() *readerSet {
 type readerSet struct {
 	all      []*reader
 	selected *selectionSet
-	choices  []int // which selection of desired each reader has
+	choices  []int // which selection each reader has
 }
 
 func newReaderSet(all []*reader) *readerSet {
@@ -163,7 +163,7 @@ type reader struct {
 // computed.
 const maxClockStep = time.Second / 10
 
-// deliver passes a reading taken at a time to the sink; it may have been taken up to late before that.
+// deliver passes a reading taken at a time to the sink; the value may be up to late older than that.
 func (r *reader) deliver(sample pipeline.Sample, at time.Time, late time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -56,7 +56,7 @@ type page struct {
 	maxSeries   int // of a metric
 	openMetrics bool
 
-	metrics map[string]*metric // the desired ones that are there
+	metrics map[string]*metric // the selected ones that are there
 	choices []choice           // what each selection finds
 	types   map[string]string  // as declared
 	names   []byte             // of all metrics, each with a newline
@@ -96,7 +96,7 @@ func newPage() *page {
 	}
 }
 
-// read reads a page that has at most some series of each desired metric.
+// read reads a page that has a bounded number of series of each selected metric.
 func (p *page) read(body io.Reader, selected *selectionSet, maxSeries int, openMetrics bool) error {
 	p.reset(body, selected, maxSeries, openMetrics)
 	for !p.ended {
@@ -148,7 +148,7 @@ func (p *page) longLine(beginning []byte) error {
 	}
 }
 
-// metric returns a desired metric, nil if it is not desired.
+// metric returns a selected metric, nil if it is not selected.
 func (p *page) metric(name []byte) *metric {
 	selections, ok := p.selected.metrics[string(name)]
 	if !ok {

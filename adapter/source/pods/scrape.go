@@ -166,7 +166,7 @@ func (s *Source) fetchPage(scrape context.Context, e *endpoint,
 // requestFailure classifies why there was no answer.
 func requestFailure(err error) *failure {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err // it names the URL, as read does
+		err = wrapped.Err // it names the URL, as fetchPage does
 	}
 	if _, ok := errors.AsType[redirectError](err); ok {
 		return &failure{resultStatus, err}

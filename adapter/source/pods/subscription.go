@@ -34,7 +34,7 @@ func newSubscription(s *Source, c Config, fleet Fleet, sink source.Sink) *subscr
 	}
 }
 
-// same returns whether u, which may be nil, and v read the same.
+// same reports whether two subscriptions, of which s may be nil, read the same.
 func (s *subscription) same(other *subscription) bool {
 	return s != nil && s.config.equal(&other.config) && s.fleet == other.fleet && s.sink == other.sink
 }
