@@ -99,7 +99,7 @@ func Summary(description string) string {
 	}
 	for _, end := range endOfClause.FindAllStringIndex(text, -1) {
 		clause := text[:end[0]]
-		closed := strings.Count(clause, "(") == strings.Count(clause, ")")
+		closed := strings.Count(clause, "(") == strings.Count(clause, ")") && strings.Count(clause, "`")%2 == 0
 		if closed && len(strings.Fields(clause)) >= fewWords {
 			return clause + "."
 		}
