@@ -197,10 +197,14 @@ func readHeader(rows *csv.Reader) error {
 	return nil
 }
 
+// year2100 ends the times of a trace, in Unix seconds. So a trace is shorter than a time.Duration can be, and milliseconds
+// are not taken for seconds.
+const year2100 = 4102444800
+
 func parseRow(row []string) (at, rate float64, err error) {
 	at, err = strconv.ParseFloat(strings.TrimSpace(row[0]), 64)
-	if err != nil || !(at >= 0 && at < 1e11) {
-		return 0, 0, fmt.Errorf("unix_seconds: %q: must be seconds since 1970", row[0])
+	if err != nil || !(at >= 0 && at < year2100) {
+		return 0, 0, fmt.Errorf("unix_seconds: %q: must be seconds since 1970, before the year 2100", row[0])
 	}
 	rate, err = strconv.ParseFloat(strings.TrimSpace(row[1]), 64)
 	if err != nil || !(rate >= 0 && rate <= 1e12) {

@@ -88,6 +88,7 @@ func TestTraceIsNamedAfterItsFile(t *testing.T) {
 func FuzzReadTrace(f *testing.F) {
 	f.Add("unix_seconds,value\n1,2\n2,3\n")
 	f.Add("unix_seconds,value\n1,2\n2,-3\n")
+	f.Add("unix_seconds,value\n0,2\n10000000000,3\n") // longer than a time.Duration
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := workload.ReadTrace("fuzz", strings.NewReader(text))
 		if err != nil {
