@@ -10,12 +10,13 @@
 //
 // # Scale-up
 //
-// A slot is one instance to launch. The slots are recorded, each with its parameters and its token. Slots with the same parameters
-// share a token and are launched by one call, and several calls run at the same time. All instances
-// of a call have the same tags, so an instance takes any planned slot with its token, and its id is
-// recorded with the slot. After an error that leaves open whether instances were launched, the same
-// call is repeated with the same token and count. Where prices decide, a slot names further types
-// and the cloud may launch any of them: the type of the instance replaces that of the slot.
+// A slot is one instance to launch. The slots are recorded, each with its parameters and its token.
+// Slots with the same parameters share a token and are launched by one call, and several calls run
+// at the same time. All instances of a call have the same tags, so an instance takes any planned
+// slot with its token, and its id is recorded with the slot. After an error that leaves open
+// whether instances were launched, the same call is repeated with the same token and count. Where
+// prices decide, a slot names further types and the cloud may launch any of them: the type of the
+// instance replaces that of the slot.
 //
 // A definitive error fails the slots of a call, and so does an answer with fewer instances. What
 // was refused cools, at the scope of the refusal: a type in a zone and market, the types of a
