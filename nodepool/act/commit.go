@@ -120,8 +120,8 @@ func (n *commit) noteSubstitutes() bool {
 	return changed
 }
 
-// noteGivenUp makes instances that did not join and are kept for inspection due, because their
-// place is needed.
+// noteGivenUp makes the terminations of instances that did not join and are kept for inspection due
+// now, because their capacity is needed.
 func (n *commit) noteGivenUp() bool {
 	ended := false
 	for _, id := range n.decision.GiveUp {

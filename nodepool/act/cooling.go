@@ -39,7 +39,7 @@ func (k cooler) cools(s *state.Slot) bool {
 }
 
 // refused records why the types of a launch could not be launched. If a refusal would also cover a
-// type that was launched, it is taken to be about the refused type alone.
+// type that was launched, it is applied to the refused type alone.
 func (k cooler) refused(p fleet.Placement, refusals []provider.Refusal, launched ...string) {
 	differ := slices.ContainsFunc(refusals, func(r provider.Refusal) bool { return r.Class != refusals[0].Class })
 	for _, r := range refusals {

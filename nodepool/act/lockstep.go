@@ -100,7 +100,7 @@ func (l *lockstep) round(tasks []*task) {
 	}
 	calls.Wait()
 	if returned.Load() < made {
-		runtime.Goexit() // a call ended its goroutine, which is this one's work
+		runtime.Goexit() // a call ended its goroutine (a failed test does), and this one waits for it in vain
 	}
 }
 

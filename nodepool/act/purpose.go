@@ -33,8 +33,8 @@ type purpose struct {
 func (p purpose) insists() bool { return p.urgent || p.repair || p.forced }
 
 // limits returns how pods are evicted or deleted. In the last moments before the cloud reclaims the
-// instance they are deleted. With drain.force they are deleted so that they end by the timeout,
-// those that block a drain only if the node has to go.
+// instance they are deleted. With drain.force they are deleted so that they end by the timeout.
+// Pods that block a drain are deleted only if the node has to go.
 func (p purpose) limits(r *state.Removal, d config.Drain, unreachable bool, now time.Time) drain.Limits {
 	if p.urgent {
 		left := r.Deadline.Sub(now)

@@ -268,8 +268,8 @@ func (s scaleDown) finish(ctx context.Context, cleared bool) error {
 	return s.c.save(ctx)
 }
 
-// sinceProgress returns the time since the scale-down began, or since its last target was finished: it may
-// have hundreds.
+// sinceProgress returns the time since the scale-down began, or since its last target was finished, because a
+// scale-down may have hundreds of targets.
 func (s scaleDown) sinceProgress(a *state.Action) time.Duration {
 	since := a.Started
 	for _, r := range a.Targets {

@@ -2,7 +2,7 @@ package decide
 
 import "math"
 
-// adaptive is the decision of the adaptive method (in place of sections 8.2 to 8.5 of the paper). It follows
+// adaptive decides by the adaptive method (in place of sections 8.2 to 8.5 of the paper). It follows
 // the need in both directions, unless the present count is within the acceptable range. It needs no damping,
 // because its forecast contains no trend that noise explains.
 type adaptive struct{ *Options }
@@ -60,7 +60,7 @@ func (m adaptive) decide(a Assessment, pending bool) Decision {
 			d.Reason = AtMaximum
 		}
 	case down >= a.Target && a.Target >= m.Min:
-		// neither too few nor too many
+		// Within the range in which the target stays: at least up, at most down.
 	case pending && a.Target >= m.Min:
 		d.Reason = ScaleUpPending
 	default:

@@ -54,7 +54,7 @@ func newSelection(metric string, matchLabels map[string]string, as source.Type) 
 	return s
 }
 
-// matches returns whether a series has the labels. An absent label equals an empty one, as in Prometheus.
+// matches reports whether a series has the labels. An absent label equals an empty one, as in Prometheus.
 func (s *selection) matches(series labels.Labels) bool {
 	for _, l := range s.labels {
 		if series.Get(l.Name) != l.Value {

@@ -2,7 +2,7 @@
 //
 // PredictedMetrics that read the same endpoint of a pod at the same interval share its scrapes.
 // Each endpoint has its own phase within the interval, which spreads the load, and is scraped at
-// most once at a time: a scrape that still runs when the next one is due replaces it. Slow and
+// most once at a time: while one runs, those that are due are skipped. Slow and
 // failing endpoints use slots of their own, a scrape that turns out to be slow moves to one, and
 // endpoints that keep failing are scraped less often, so that they delay only each other. No
 // namespace can take all slots, nor more scrapes a second than its share: beyond that its intervals
