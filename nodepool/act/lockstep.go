@@ -100,7 +100,7 @@ func (l *lockstep) round(tasks []*task) {
 	}
 	calls.Wait()
 	if returned.Load() < made {
-		runtime.Goexit() // a call ended its goroutine (a failed test does), and this one waits for it in vain
+		runtime.Goexit() // a call ended its goroutine, as a failed test does: so does this one
 	}
 }
 
