@@ -20,6 +20,8 @@ const (
 	// leastFreed is what garbage collection waits for (bytes): a small heap would be collected
 	// several times a second, and the slowest hundredth of reads are those that meet a collection.
 	leastFreed = 32 << 20
+	// maxGCPercent bounds what a memory limit allows: beyond it collections cost little.
+	maxGCPercent = 300
 )
 
 // memoryLimitVariable is in the environment of the manifests: the memory limit of the container, in bytes.
@@ -73,11 +75,19 @@ func afterCollections(ctx context.Context, f func()) {
 func adaptGCPercent() {
 	read := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/gogc:percent"}}
 	metrics.Read(read)
-	want, is := gcPercentFor(read[0].Value.Uint64()), int(read[1].Value.Uint64())
+	want, is := gcPercentFor(read[0].Value.Uint64(), debug.SetMemoryLimit(-1)), int(read[1].Value.Uint64())
 	if want == gcPercent && is != want || max(want, is)-min(want, is) > is/8 {
 		debug.SetGCPercent(want)
 	}
 }
 
-// gcPercentFor is the GOGC for a heap of so many live bytes.
-func gcPercentFor(live uint64) int { return max(gcPercent, int(100*leastFreed/max(live, 1<<20))) }
+// gcPercentFor returns the GOGC for a heap of so many live bytes. Half of a memory limit is used before garbage is
+// collected more often: next to a tenant whose objects change all the time, collections are what delays the reads of others.
+func gcPercentFor(live uint64, limit int64) int {
+	live = max(live, 1<<20)
+	want := max(gcPercent, int(100*leastFreed/live))
+	if room := uint64(limit) / 2; limit != math.MaxInt64 && room > live {
+		want = max(want, min(maxGCPercent, int(100*(room-live)/live)))
+	}
+	return want
+}

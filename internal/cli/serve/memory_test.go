@@ -54,8 +54,12 @@ func TestGCPercentFor(t *testing.T) {
 		64 << 20:  gcPercent,
 		700 << 20: gcPercent,
 	} {
-		assert.Equal(t, want, gcPercentFor(live), live)
+		assert.Equal(t, want, gcPercentFor(live, math.MaxInt64), live)
 	}
+	const limit = 900 << 20
+	assert.Equal(t, 125, gcPercentFor(200<<20, limit), "until half of the limit is used")
+	assert.Equal(t, maxGCPercent, gcPercentFor(50<<20, limit))
+	assert.Equal(t, gcPercent, gcPercentFor(600<<20, limit), "no room")
 }
 
 func TestGarbageCollectionFollowsTheHeap(t *testing.T) {
