@@ -107,19 +107,19 @@ func (t *Tracker) lost(namespace string) (since time.Time, why error) {
 // start now: a pod that was ready long ago begins to carry load of the target when it becomes a
 // part of it.
 func (t *Tracker) Follow(key types.NamespacedName, namespace string, selector labels.Selector) *TargetPods {
-	f, touched := t.follow(key, namespace, selector)
-	deliver(touched)
+	f := t.follow(key, namespace, selector)
+	f.deliver()
 	return f
 }
 
-func (t *Tracker) follow(key types.NamespacedName, namespace string,
-	selector labels.Selector) (f *TargetPods, touched []*TargetPods) {
+func (t *Tracker) follow(key types.NamespacedName, namespace string, selector labels.Selector) *TargetPods {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if old := t.targets[key]; old != nil {
-		return old, t.reselect(old, selector)
+		t.reselect(old, selector)
+		return old
 	}
-	f = &TargetPods{
+	f := &TargetPods{
 		tracker: t, namespace: namespace, selector: selector,
 		retention: t.retention, now: t.now,
 		members: map[types.UID]*member{},
@@ -131,13 +131,13 @@ func (t *Tracker) follow(key types.NamespacedName, namespace string,
 	for _, p := range slices.SortedFunc(ns.selectedBy(f), byReadiness) {
 		f.join(p, now)
 	}
-	return f, nil // nothing watches it yet
+	return f
 }
 
-// reselect gives a target another selector, and returns it if that has changed anything.
-func (t *Tracker) reselect(f *TargetPods, selector labels.Selector) (touched []*TargetPods) {
+// reselect gives a target another selector.
+func (t *Tracker) reselect(f *TargetPods, selector labels.Selector) {
 	if f.selector.String() == selector.String() {
-		return nil
+		return
 	}
 	now := t.now()
 	ns := t.namespace(f.namespace)
@@ -154,7 +154,6 @@ func (t *Tracker) reselect(f *TargetPods, selector labels.Selector) (touched []*
 	for _, p := range pods {
 		f.observe(p, now, now)
 	}
-	return []*TargetPods{f}
 }
 
 func byReadiness(a, b *pod) int {
