@@ -15,7 +15,7 @@ import (
 
 // Check fills in the defaults of an object in place, and returns all its errors, joined: unknown
 // fields, and what [Definition.Validate] returns. Each has the path of a field, its value unless
-// that is an object or a list, and what would be accepted: "spec.smoothing.levelUp: 2: must be a
+// that is an object or a list, and what would be accepted: "spec.holt.levelUp: 2: must be a
 // quantity between 0 and 1, such as 200m".
 func (d *Definition) Check(object map[string]any) error {
 	var lines []string

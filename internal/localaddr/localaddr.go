@@ -1,5 +1,5 @@
 // Package localaddr says which IP addresses lead to the node itself rather than to a pod or a
-// server: nobody else's input may have Foresail connect to them.
+// server: no input of users may have Foresail connect to them.
 package localaddr
 
 import (

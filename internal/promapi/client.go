@@ -85,7 +85,7 @@ func (c *Connector) Connect(address string) (*Client, error) {
 	return &Client{API: v1.NewAPI(made), http: client}, nil
 }
 
-// checkRedirect follows redirects within the same server only. Nobody permitted another one, and a
+// checkRedirect follows redirects within the same server only. No list of the operator permits another one, and a
 // subdomain, another port or plain HTTP would even receive the credentials.
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	if first := via[0].URL; r.URL.Scheme != first.Scheme || r.URL.Host != first.Host {

@@ -149,7 +149,7 @@ func parse(text string) (*cron.SpecSchedule, error) {
 	return schedule, nil
 }
 
-// comes tells whether a schedule has times. The library looks ahead for five years; these begin
+// comes reports whether a schedule has times. The library looks ahead for five years; these begin
 // with a leap year, so that they have every date.
 func comes(s *cron.SpecSchedule) bool {
 	if s.Minute == 0 || s.Hour == 0 { // lone commas: it would look at every minute

@@ -265,7 +265,7 @@ func TestHistoryIsOfTheTargetAlone(t *testing.T) {
 }
 
 // TestHistoryOfPodsThatCameAndWent: nothing that was not read is a load of zero, and what replaces
-// a pod is not counted beside it.
+// a pod is not counted in addition to it.
 func TestHistoryOfPodsThatCameAndWent(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		without := func(v float64, gaps ...[2]int) func(time.Duration) (float64, bool) {

@@ -122,7 +122,7 @@ func (w *watcher) read(ctx context.Context, read explainFunc) (explanation, erro
 	return read(ctx)
 }
 
-// show shows a state that differs from the one before. A screen is drawn anew each time, because
+// show shows a state that differs from the one before. A screen is drawn again each time, because
 // ages are on it.
 func (w *watcher) show(e explanation) error {
 	state, err := json.Marshal(e.state)

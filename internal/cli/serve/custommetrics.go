@@ -46,8 +46,8 @@ func (o *customMetricsOptions) apis() []apiservice.API {
 	return apiservice.CustomMetrics(customMetricsOwner)
 }
 
-// checkFree returns why Foresail must not start: another server has the group, or nobody can say
-// who does. HPAs read all metrics of the group by its preferred version, so that two servers would
+// checkFree returns why Foresail must not start: another server has the group, or the
+// API server cannot say which does. HPAs read all metrics of the group by its preferred version, so that two servers would
 // take metrics from each other.
 func (o *customMetricsOptions) checkFree(ctx context.Context, config *rest.Config, service apiservice.Service) error {
 	if !o.enabled {

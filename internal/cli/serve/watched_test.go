@@ -31,7 +31,7 @@ import (
 )
 
 // watchedAPI serves many nodes and pods to be listed and watched, as protobuf and on loopback. It
-// makes each one anew, so that it needs no memory for them.
+// makes each one again, so that it needs no memory for them.
 type watchedAPI struct {
 	*httptest.Server
 	nodes, pods int

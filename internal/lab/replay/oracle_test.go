@@ -15,7 +15,7 @@ import (
 )
 
 // evaluate is the second implementation that replays are held against: for each run it looks at
-// every event anew and gives the pipeline all that was received by then, in the order it was
+// every event again and gives the pipeline all that was received by then, in the order it was
 // received.
 func evaluate(t *testing.T, events []event, o Options) []Result {
 	p, err := pipeline.New(o.Params)

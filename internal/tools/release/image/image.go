@@ -30,7 +30,7 @@ import (
 	"github.com/foresail/foresail/internal/tools/release/sbom"
 )
 
-// Options describe an image beside its binaries.
+// Options describe an image in addition to its binaries.
 type Options struct {
 	// Version is that of the release, such as v1.2.3.
 	Version string
